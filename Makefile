@@ -1,0 +1,39 @@
+# Two commands: `make up` runs Muster, `make test` tests it. The rest is for those who change it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check bench clean
+
+help:  ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/muster: pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Muster needs Python 3.11 or newer: apt-get install python3 python3-venv"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Muster needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "No venv module: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/muster
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+up: $(BIN)/muster  ## install into .venv and show Muster at work
+	$(BIN)/muster simulate --generate jobs=400,seed=1 --nodes '6x8 A40' --compare fifo,fair,gittins
+
+test: $(VENV)/.dev  ## install what the tests need and run them
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.dev  ## style, types and the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev  ## measure everything and rewrite docs/benchmarks.md (MUSTER_TRACES=folder of public traces)
+	$(BIN)/python -m bench all --write docs/benchmarks.md
+
+clean:  ## remove what was installed and cached
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

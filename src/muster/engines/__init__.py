@@ -1,0 +1,1 @@
+"""What runs jobs. An engine observes and acts, and decides nothing."""

@@ -1,0 +1,137 @@
+"""Facts. Each is appended to the journal before it is acted on; state is their fold.
+
+Three come from people (Submitted, Withdrawn, Held/Released), three from the scheduler's decisions
+(Placed, Promised, Evicting), the rest from the engine.
+"""
+
+import enum
+
+import msgspec
+
+from muster.model.job import Job, JobId, Shape
+from muster.model.node import Health, Node
+from muster.model.tenancy import Team
+
+
+class Outcome(enum.StrEnum):
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+    TIMEOUT = "TIMEOUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    NODE_LOST = "NODE_LOST"
+    DEPENDENCY_FAILED = "DEPENDENCY_FAILED"
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """Where one part of a gang sits: its node, its devices, and the share of each that it holds."""
+
+    node: str
+    shape: Shape
+    devices: tuple[int, ...] = ()
+    device_milli: int = 0
+
+
+class Event(msgspec.Struct, frozen=True, tag=True):
+    at: float
+
+
+class Submitted(Event):
+    job: Job
+
+
+class Held(Event):
+    job: JobId
+
+
+class Released(Event):
+    job: JobId
+
+
+class Withdrawn(Event):
+    """A person, or a failed dependency, ended a job that was not running."""
+
+    job: JobId
+    outcome: Outcome = Outcome.STOPPED
+
+
+class Promised(Event):
+    """A waiting job was given a reservation; it keeps its place in front until it starts."""
+
+    job: JobId
+
+
+class Placed(Event):
+    job: JobId
+    attempt: int
+    seats: tuple[Seat, ...]
+    expected_seconds: float | None = None  # how long it was thought to run, when it was decided
+
+
+class Started(Event):
+    job: JobId
+    attempt: int
+
+
+class Suspended(Event):
+    job: JobId
+    attempt: int
+
+
+class Resumed(Event):
+    job: JobId
+    attempt: int
+
+
+class Evicting(Event):
+    """A running job was told to leave so that another may start; it goes back to the queue."""
+
+    job: JobId
+    attempt: int
+    because: str
+    in_favour_of: JobId | None = None
+
+
+class Stopping(Event):
+    """A running job was told to end for good."""
+
+    job: JobId
+    attempt: int
+    because: str
+
+
+class Exited(Event):
+    """The attempt is over, and with it the job."""
+
+    job: JobId
+    attempt: int
+    outcome: Outcome
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+class Vacated(Event):
+    """The attempt left its seats without being done; the job waits again.
+
+    ``lost_seconds`` is the work that has to be done again.
+    """
+
+    job: JobId
+    attempt: int
+    because: str
+    lost_seconds: float = 0.0
+
+
+class NodeSeen(Event):
+    """A node is there, new or changed."""
+
+    node: Node
+
+
+class NodeHealth(Event):
+    node: str
+    health: Health
+
+
+class TeamSet(Event):
+    team: Team

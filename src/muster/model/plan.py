@@ -1,0 +1,77 @@
+"""The answer of a cycle: actions, each a value with its cause, and a reason for every wait."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from muster.model.events import Outcome, Seat
+from muster.model.job import JobId
+from muster.model.reasons import Reason
+from muster.model.snapshot import LaneKey, Waiting
+
+
+class Action(msgspec.Struct, frozen=True, tag=True):
+    job: JobId
+    attempt: int
+
+
+class Start(Action):
+    seats: tuple[Seat, ...]
+    expected_seconds: float | None = None
+    because: str = "order"  # or: backfill
+
+
+class Evict(Action):
+    """Leave, with a checkpoint if there is one, and wait again."""
+
+    because: str  # priority, reclaim, compact, turn
+    in_favour_of: JobId | None = None
+
+
+class Stop(Action):
+    """End for good."""
+
+    because: str
+
+
+class Withdraw(msgspec.Struct, frozen=True, tag=True):
+    """A waiting job can no longer run."""
+
+    job: JobId
+    outcome: Outcome
+
+
+class Promise(msgspec.Struct, frozen=True, tag=True):
+    """A reservation: the job starts at ``starts_at`` on ``nodes``; likely, or, if firm, at the latest."""
+
+    job: JobId
+    starts_at: float
+    nodes: tuple[str, ...]
+    firm: bool = True
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Why a job was not started, the deciding reason first."""
+
+    reasons: tuple[Reason, ...]
+
+    @property
+    def infeasible(self) -> bool:
+        return self.reasons[0].infeasible
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to do now. Waits are kept by lane, since a lane's jobs wait for the same thing."""
+
+    starts: tuple[Start, ...] = ()
+    evicts: tuple[Evict, ...] = ()
+    withdraws: tuple[Withdraw, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    lane_waits: Mapping[LaneKey, Wait] = {}
+    job_waits: Mapping[JobId, Wait] = {}
+    wake_at: float | None = None  # decide again then, even if nothing happens
+
+    def wait_of(self, waiting: Waiting) -> Wait | None:
+        """Why this job waits: its own reason, or its lane's."""
+        own = self.job_waits.get(waiting.job.id)
+        return own if own is not None else self.lane_waits.get(waiting.lane)

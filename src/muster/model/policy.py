@@ -1,0 +1,115 @@
+"""The knobs, as a value. Presets have names; single knobs can be set by name from the command line."""
+
+from typing import Literal, get_args
+
+import msgspec
+
+from muster.model.errors import BadInput, UnknownChoice
+from muster.model.units import DAY, MINUTE
+
+Order = Literal["fifo", "fair", "las", "gittins", "srtf", "srsf"]
+Placement = Literal[
+    "random", "best-fit", "dot-product", "packing", "clustering", "fgd", "default"
+]
+Backfill = Literal["none", "easy", "easy-sjbf", "default"]
+Runtimes = Literal["asked", "predicted", "true"]
+Evictable = Literal["none", "low", "lower"]
+
+ROTATING: frozenset[Order] = frozenset({"las", "gittins", "srtf", "srsf"})
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How to decide. Every default is Muster's default."""
+
+    name: str = "fair"
+
+    # Whose turn it is
+    order: Order = "fair"
+    half_life_seconds: float = 3 * DAY  # after which held use counts half
+    charges: tuple[float, float, float] = (0.25, 1.0, 2.0)  # what a second costs at low, normal, high
+
+    # Where it goes
+    place: Placement = "default"
+    seed: int = 0  # of the luck that `random` placement needs
+
+    # Who may pass
+    backfill: Backfill = "default"
+    runtimes: Runtimes = "predicted"
+    reservations: int = 1  # jobs that room is kept for, for each kind of hardware asked for
+    patience: float = 3.0  # times what it asked to run that a job waits before a plan becomes a promise
+    depth: int = 2000  # jobs looked at behind the first reservation, shortest first
+
+    # Who yields
+    evict: Evictable = "low"  # whom a job may evict by priority: nobody, low only, any lower
+    reclaim: bool = True  # whether owners of a quota evict borrowers
+    protected_seconds: float = 10 * MINUTE  # an attempt is left alone this long
+    most_evictions: int = 64  # in one cycle
+    grace_seconds: float = 30.0  # what leaving may take beyond saving
+
+    # Moving to make room
+    compact: bool = True
+    compact_gain: float = 2.0  # GPU-seconds won by starting now, per GPU-second that moving costs
+    most_moves: int = 8  # for one waiting job
+
+    # Time sharing (las, gittins, srtf, srsf)
+    levels_gpu_seconds: tuple[float, ...] = (3250.0, 7200.0)  # las: attained service that demotes
+
+
+PRESETS: dict[str, Policy] = {
+    "fair": Policy(),
+    "fifo": Policy(name="fifo", order="fifo", backfill="none", place="best-fit", runtimes="asked"),
+    "easy": Policy(name="easy", order="fifo", backfill="easy", place="best-fit", runtimes="asked"),
+    "easy-true": Policy(
+        name="easy-true", order="fifo", backfill="easy", place="best-fit", runtimes="true"
+    ),
+    "easy-sjbf": Policy(
+        name="easy-sjbf", order="fifo", backfill="easy-sjbf", place="best-fit", runtimes="asked"
+    ),
+    "easy-sjbf-true": Policy(
+        name="easy-sjbf-true", order="fifo", backfill="easy-sjbf", place="best-fit", runtimes="true"
+    ),
+    "las": Policy(name="las", order="las", protected_seconds=0.0),
+    "gittins": Policy(name="gittins", order="gittins", protected_seconds=0.0),
+    "srtf": Policy(name="srtf", order="srtf", runtimes="true", protected_seconds=0.0),
+    "srsf": Policy(name="srsf", order="srsf", runtimes="true", protected_seconds=0.0),
+}
+
+
+def preset(name: str) -> Policy:
+    """A policy by its name."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise UnknownChoice("policy", name, sorted(PRESETS)) from None
+
+
+def tuned(policy: Policy, knobs: dict[str, str]) -> Policy:
+    """The policy with some knobs set from text: ``{"place": "fgd", "reservations": "4"}``."""
+    known = {f.name: f for f in msgspec.structs.fields(Policy)}
+    changes: dict[str, object] = {}
+    for knob, text in knobs.items():
+        key = knob.replace("-", "_")
+        if key not in known:
+            raise UnknownChoice("knob", knob, sorted(known))
+        changes[key] = _value(knob, text, known[key].type)
+    return msgspec.structs.replace(policy, **changes)
+
+
+def _value(knob: str, text: str, kind: object) -> object:
+    if choices := get_args(kind):
+        if text in choices:
+            return text
+        if all(isinstance(c, str) for c in choices):
+            raise UnknownChoice(knob, text, sorted(choices))
+        text = f"[{text}]"
+    try:
+        value = msgspec.convert(_plain(text), kind, strict=False)
+    except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
+        raise BadInput(f"{knob}={text!r} does not fit: {error}") from None
+    if isinstance(value, float | int) and not 0 <= value < 1e12:
+        raise BadInput(f"{knob}={text!r} must be zero or more, and not absurd")
+    return value
+
+
+def _plain(text: str) -> object:
+    return msgspec.json.decode(text) if text.startswith("[") else text

@@ -1,0 +1,228 @@
+"""Why not: typed answers, each of which can say itself in a sentence.
+
+Two kinds of no. *Infeasible*: with this inventory, never. *Insufficient*: not now. A Wait lists a job's
+reasons, the deciding one first.
+"""
+
+import msgspec
+
+from muster.model.job import JobId
+from muster.model.units import show_bytes, show_milli, show_seconds
+
+
+class Reason(msgspec.Struct, frozen=True, tag=True):
+    """A reason for a no. ``infeasible`` ones can never go away by themselves."""
+
+    @property
+    def infeasible(self) -> bool:
+        return False
+
+    def sentence(self) -> str:
+        raise NotImplementedError
+
+
+class Infeasible(Reason):
+    @property
+    def infeasible(self) -> bool:
+        return True
+
+
+class TooLarge(Infeasible):
+    """No node has as much of ``what``, even empty."""
+
+    what: str
+    asked: int
+    most: int
+    node: str | None
+
+    def sentence(self) -> str:
+        asked, most = show_amount(self.what, self.asked), show_amount(self.what, self.most)
+        where = f", on {self.node}" if self.node else ""
+        hint = ""
+        if self.what == "GPUs" and self.most:
+            parts = -(-self.asked // self.most)
+            hint = f". Did you mean --gpus {min(self.asked, self.most)} --nodes {parts}?"
+        return f"can never run: asks {asked} on one node; the most is {most}{where}{hint}"
+
+
+class NoSuchModel(Infeasible):
+    asked: tuple[str, ...]
+    known: tuple[str, ...]
+
+    def sentence(self) -> str:
+        there = ", ".join(self.known) or "none"
+        return f"can never run: asks for a GPU of model {' or '.join(self.asked)}; there is {there}"
+
+
+class NoSuchLabel(Infeasible):
+    asked: tuple[str, ...]
+
+    def sentence(self) -> str:
+        return f"can never run: no node carries the label {' and '.join(self.asked)}"
+
+
+class NoSuchCombination(Infeasible):
+    """Each thing asked for exists, but never on one node."""
+
+    asked: str
+
+    def sentence(self) -> str:
+        return f"can never run: no node has all of {self.asked} at once"
+
+
+class GangTooLarge(Infeasible):
+    asked: int
+    most: int
+    together: str
+
+    def sentence(self) -> str:
+        where = {"node": "one node", "rack": "one rack", "switch": "one switch"}.get(
+            self.together, "the cluster"
+        )
+        return f"can never run: {where} has room for {self.most} of the {self.asked} parts, even empty"
+
+
+class OverLimit(Infeasible):
+    """The team may never hold this much: its quota and what it may borrow end below."""
+
+    team: str
+    what: str
+    asked: int
+    most: int
+
+    def sentence(self) -> str:
+        return (
+            f"can never run: asks {show_amount(self.what, self.asked)}; team {self.team} may hold "
+            f"{show_amount(self.what, self.most)} at most, borrowing included"
+        )
+
+
+class NoRoom(Reason):
+    """Not enough is free on any one node."""
+
+    what: str
+    asked: int
+    most: int
+    node: str | None
+
+    def sentence(self) -> str:
+        asked, most = show_amount(self.what, self.asked), show_amount(self.what, self.most)
+        if not self.most:
+            return f"no node has {asked} free"
+        return f"no node has {asked} free together (the most is {most}, on {self.node})"
+
+
+class NoRoomTogether(Reason):
+    """Parts fit, but not all of them, or not close enough."""
+
+    asked: int
+    most: int
+    together: str
+
+    def sentence(self) -> str:
+        where = {"node": " on one node", "rack": " in one rack", "switch": " below one switch"}.get(
+            self.together, ""
+        )
+        return f"only {self.most} of the {self.asked} parts fit{where} now"
+
+
+class QuotaReached(Reason):
+    team: str
+    what: str
+    asked: int
+    left: int
+
+    def sentence(self) -> str:
+        return (
+            f"team {self.team} has {show_amount(self.what, self.left)} left of its quota and what it "
+            f"may borrow; this asks {show_amount(self.what, self.asked)}"
+        )
+
+
+class BehindPromise(Reason):
+    """It would delay a job that was promised room."""
+
+    promised: JobId
+    in_seconds: float
+    lasts_seconds: float
+
+    def sentence(self) -> str:
+        return (
+            f"would delay job {self.promised}, which was promised room in "
+            f"{show_seconds(self.in_seconds)}; this may take {show_seconds(self.lasts_seconds)}"
+        )
+
+
+class BehindOthers(Reason):
+    """The order is strict, and a job in front does not fit yet."""
+
+    job: JobId
+
+    def sentence(self) -> str:
+        return f"waits behind job {self.job}, and the policy lets nobody pass"
+
+
+class MakingRoom(Reason):
+    """Others were told to leave for it."""
+
+    victims: tuple[JobId, ...]
+
+    def sentence(self) -> str:
+        return f"room is being made: {', '.join(self.victims)} will leave"
+
+
+class NotYourTurn(Reason):
+    """Others are ahead in the time-sharing order."""
+
+    ahead: int
+
+    def sentence(self) -> str:
+        return f"{self.ahead} jobs that have had less of the cluster go first"
+
+
+class NotLookedAt(Reason):
+    """The cycle's depth was reached before this job's turn."""
+
+    depth: int
+
+    def sentence(self) -> str:
+        return f"more than {self.depth} jobs are ahead in the queue"
+
+
+class HeldByPerson(Reason):
+    def sentence(self) -> str:
+        return "held; release it with: muster release ID"
+
+
+class NotBefore(Reason):
+    begin_at: float
+    in_seconds: float
+
+    def sentence(self) -> str:
+        return f"asked to begin in {show_seconds(self.in_seconds)}"
+
+
+class DependsOn(Reason):
+    jobs: tuple[JobId, ...]
+
+    def sentence(self) -> str:
+        return f"waits for {', '.join(self.jobs)} to end"
+
+
+class ArrayFull(Reason):
+    array: str
+    most_at_once: int
+
+    def sentence(self) -> str:
+        return f"array {self.array} runs {self.most_at_once} at once, as asked"
+
+
+def show_amount(what: str, amount: int) -> str:
+    """An amount in the unit people use for it."""
+    if what in ("memory", "disk", "GPU memory"):
+        return f"{show_bytes(amount)} {what}"
+    if what in ("cpus", "GPU share"):
+        return f"{show_milli(amount)} {what}"
+    if what == "GPUs in milli":
+        return f"{show_milli(amount)} GPUs"
+    return f"{amount} {what}"

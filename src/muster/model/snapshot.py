@@ -1,0 +1,118 @@
+"""A frozen view of all facts, with a generation: what deciding sees.
+
+Waiting jobs come in lanes. A lane holds the jobs of one owner that ask for the same thing, with the same
+priority, for as long, under the same kind of name, oldest first. For most questions its head answers for
+all, so a cycle costs what differs, not what is queued.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from muster.model.events import Outcome, Seat
+from muster.model.history import History, kind_of
+from muster.model.job import Gang, Job, JobId, Priority
+from muster.model.lives import Lives
+from muster.model.mix import Mix
+from muster.model.resources import Resources
+from muster.model.room import Hardware, Room
+from muster.model.state import State
+from muster.model.tenancy import Tenancy
+
+
+class LaneKey(NamedTuple):
+    team: str
+    owner: str
+    priority: Priority
+    gang: Gang
+    limit_seconds: float | None
+    kind: str  # of name
+
+    @classmethod
+    def of(cls, job: Job) -> "LaneKey":
+        return cls(
+            job.team, job.owner, job.priority, job.gang, job.time_limit_seconds, kind_of(job.name)
+        )
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """A job that is not running, and what it has had so far."""
+
+    job: Job
+    lane: LaneKey
+    asked: Resources
+    attempt: int = 0  # attempts made
+    queued_at: float = 0.0
+    attained_seconds: float = 0.0  # run in earlier attempts, lost work included
+    done_seconds: float = 0.0  # of which saved
+    vacated_at: float | None = None  # when it was last made to leave
+
+
+class Running(msgspec.Struct, frozen=True, gc=False):
+    """A job that has seats."""
+
+    job: Job
+    attempt: int
+    seats: tuple[Seat, ...]
+    held: Resources
+    placed_at: float
+    expected_seconds: float | None
+    started_at: float | None
+    state: State
+    attained_seconds: float = 0.0  # in earlier attempts
+    done_seconds: float = 0.0
+    because: str | None = None  # why it is stopping
+    in_favour_of: JobId | None = None
+
+    def elapsed(self, now: float) -> float:
+        """Seconds since the attempt was placed."""
+        return now - self.placed_at
+
+    def attained(self, now: float) -> float:
+        return self.attained_seconds + now - self.placed_at
+
+    def unsaved_seconds(self, now: float) -> float:
+        """Work that would have to be done again if it left now."""
+        kept = self.job.checkpoint
+        elapsed = self.elapsed(now)
+        if kept is None:
+            return elapsed
+        if kept.on_signal:
+            return 0.0
+        return elapsed % kept.every_seconds if kept.every_seconds else elapsed
+
+
+Holder = tuple[str, str | None]  # a team and one of its owners; None: all of the team and below it
+
+
+class Account(msgspec.Struct, frozen=True, gc=False):
+    """Decayed held use, as of a time, and the rate at which it grows since. Cpus, memory, GPUs."""
+
+    use: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rate: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    as_of: float = 0.0
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All facts at one instant."""
+
+    generation: int
+    hardware: Hardware
+    room: Room
+    tenancy: Tenancy
+    lanes: Mapping[LaneKey, Sequence[Waiting]]
+    ineligible: Mapping[JobId, Waiting]  # held, dependent, or not before a time
+    unmet: Mapping[JobId, tuple[JobId, ...]]  # dependencies that have not ended
+    doomed: Mapping[JobId, Outcome]  # dependencies that can no longer be met
+    running: Mapping[JobId, Running]
+    held: Mapping[str, Resources]  # by team, its own jobs only
+    accounts: Mapping[Holder, Account]
+    active: Mapping[Holder, int]  # how many jobs wait or run
+    array_running: Mapping[str, int]
+    promised: tuple[Waiting, ...]  # in the order promised
+    history: History
+    lives: Lives
+    mix: Mix
+    known_seconds: Mapping[JobId, float]  # true run times: filled by a simulator, read by *-true presets
+    memo: dict[object, object]  # remembered answers that a generation may reuse; never changes a plan

@@ -1,0 +1,5 @@
+"""Deciding, as a function: ``schedule(snapshot, policy, now)`` answers with a Plan."""
+
+from muster.schedule.cycle import schedule
+
+__all__ = ["schedule"]

@@ -1,0 +1,231 @@
+"""Room kept for a job that can't start yet, which those behind it may not delay.
+
+Going through the times at which running jobs leave, in order, the first moment at which the gang fits is when
+it can start; the nodes it will sit on are guarded from then on. A job behind it may still start now if it is
+gone before that moment, or if it fits beside the one that is waited for (see ``place``).
+
+There are two kinds. A *plan* reckons with the run times that are likely, and may move as they turn out
+otherwise. A *promise* reckons with the longest that jobs can take, so it can only be kept or bettered: it
+is missed only if a job without a limit outlives all expectation, or a node is lost. A promised job keeps
+its turn until it starts.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.model.events import Seat
+from muster.model.job import Gang, Part, Together
+from muster.model.plan import Promise
+from muster.model.room import Ints
+from muster.model.snapshot import Waiting
+from muster.schedule.fit import capacity
+from muster.schedule.place import NO_GUARDS, Guarded
+from muster.schedule.predict import Lasts
+from muster.schedule.row import Row, row_capacity, seat_in
+from muster.schedule.scratch import Scratch
+
+
+class Leaving(NamedTuple):
+    """Seats that become free, and when."""
+
+    at: float
+    seats: tuple[Seat, ...]
+
+
+class Guard(NamedTuple):
+    """A promise, and what is left of its nodes when it falls due."""
+
+    promise: Promise
+    rows: Guarded
+    seats: tuple[Seat, ...]
+
+    def delayed_by(self, now: float, lasts: Lasts) -> bool:
+        """Whether a job that starts now would still be there."""
+        return self.promise.starts_at < now + (lasts.firm if self.promise.firm else lasts.plan)
+
+
+class Promises:
+    """The promises and plans of one cycle."""
+
+    def __init__(
+        self, scratch: Scratch, leaving: Callable[[bool], list[Leaving]], now: float
+    ) -> None:
+        self._scratch, self._now = scratch, now
+        self._find_leaving = leaving
+        self._leaving: dict[bool, list[Leaving]] = {}
+        self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
+        self._guards: list[Guard] = []
+
+    @property
+    def made(self) -> tuple[Promise, ...]:
+        return tuple(g.promise for g in self._guards)
+
+    def __len__(self) -> int:
+        return len(self._guards)
+
+    def leaves(self, lasts: Lasts, seats: tuple[Seat, ...]) -> None:
+        """Somebody else will leave, too."""
+        self._later.append((lasts, seats))
+
+    def reserve(self, waiting: Waiting, *, firm: bool) -> Promise | None:
+        """Keep room for the job from the first moment at which it fits; None if none is known."""
+        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards)
+        found = forecast.first(self._in_order(firm), self._now)
+        if found is None:
+            return None
+        at, seats, rows = found
+        nodes = tuple(dict.fromkeys(s.node for s in seats))
+        promise = Promise(waiting.job.id, at, nodes, firm)
+        self._guards.append(Guard(promise, rows, seats))
+        return promise
+
+    def guarded(self, lasts: Lasts) -> Guarded:
+        """What a job that starts now must leave free, by node."""
+        delayed = [g for g in self._guards if g.delayed_by(self._now, lasts)]
+        if not delayed:
+            return NO_GUARDS
+        if len(delayed) == 1:
+            return delayed[0].rows
+        merged: Guarded = {}
+        for guard in delayed:
+            for node, row in guard.rows.items():
+                known = merged.get(node)
+                merged[node] = row if known is None else row.least(known)
+        return merged
+
+    def in_the_way(self, lasts: Lasts) -> Promise | None:
+        """The first promise that a job which starts now could delay."""
+        return next((g.promise for g in self._guards if g.delayed_by(self._now, lasts)), None)
+
+    def seated(self, seats: tuple[Seat, ...], lasts: Lasts) -> None:
+        """A job behind was started: less is left beside the promised one, if it stays that long."""
+        for guard in self._guards:
+            if guard.delayed_by(self._now, lasts):
+                for seat in seats:
+                    row = guard.rows.get(self._scratch.hw.index[seat.node])
+                    if row is not None:
+                        row.take(seat)
+        self.leaves(lasts, seats)
+
+    def _in_order(self, firm: bool) -> list[Leaving]:
+        """Who leaves when, the earliest first."""
+        if firm not in self._leaving:
+            self._leaving[firm] = self._find_leaving(firm)
+        new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
+        return sorted([*self._leaving[firm], *new], key=lambda x: x.at)
+
+
+class _Forecast:
+    """The future of the nodes as jobs leave, seen by one gang."""
+
+    def __init__(self, scratch: Scratch, gang: Gang, guards: list[Guard]) -> None:
+        self._hw, self._room, self._gang = scratch.hw, scratch.room, gang
+        self._rows: dict[int, Row] = {}
+        self._many: list[Ints] = [capacity(self._hw, self._room, p.shape) for p in gang.parts]
+        self._sums = [int(m.sum()) for m in self._many]
+        for guard in guards:  # what is promised to others is taken, whenever they come
+            for seat in guard.seats:
+                self._change(seat, leaves=False)
+
+    def first(
+        self, leaving: list[Leaving], now: float
+    ) -> tuple[float, tuple[Seat, ...], Guarded] | None:
+        """When, where, and what is left of those nodes then."""
+        seats = self._seats()
+        if seats is not None:
+            return now, seats, self._left(seats)
+        i = 0
+        while i < len(leaving):
+            at = leaving[i].at
+            while i < len(leaving) and leaving[i].at <= at:
+                for seat in leaving[i].seats:
+                    self._change(seat, leaves=True)
+                i += 1
+            if all(s >= p.count for s, p in zip(self._sums, self._gang.parts, strict=True)):
+                seats = self._seats()
+                if seats is not None:
+                    return max(at, now), seats, self._left(seats)
+        return None
+
+    def _row(self, node: int) -> Row:
+        row = self._rows.get(node)
+        if row is None:
+            row = self._rows[node] = Row.of(self._room, node)
+        return row
+
+    def _change(self, seat: Seat, *, leaves: bool) -> None:
+        node = self._hw.index[seat.node]
+        row = self._row(node)
+        (row.give if leaves else row.take)(seat)
+        if not self._room.is_open[node]:
+            return
+        for k, part in enumerate(self._gang.parts):
+            many = row_capacity(self._hw, node, row, part.shape)
+            self._sums[k] += many - int(self._many[k][node])
+            self._many[k][node] = many
+
+    def _seats(self) -> tuple[Seat, ...] | None:
+        """Seats for all parts in the rows as they are; takes nothing."""
+        for group in self._groups():
+            taken: dict[int, Row] = {}
+            seats: list[Seat] = []
+            if all(self._sit(k, part, group, taken, seats) for k, part in enumerate(self._gang.parts)):
+                return tuple(seats)
+        return None
+
+    def _sit(
+        self, k: int, part: Part, group: Ints | None, taken: dict[int, Row], seats: list[Seat]
+    ) -> bool:
+        """Put one kind of parts on the nodes that take most of them."""
+        many = self._many[k] if group is None else np.where(group, self._many[k], 0)
+        left = part.count
+        for node in self._roomiest(many, left):
+            row = taken.get(node)
+            if row is None:
+                row = taken[node] = self._rows.get(node, Row.of(self._room, node)).copy()
+            while left:
+                seat = seat_in(self._hw, node, row, part.shape)
+                if seat is None:
+                    break
+                row.take(seat)
+                seats.append(seat)
+                left -= 1
+                if self._gang.together is Together.SPREAD:
+                    break
+            if not left:
+                return True
+        return False
+
+    @staticmethod
+    def _roomiest(many: Ints, wanted: int) -> list[int]:
+        if wanted == 1:
+            best = int(many.argmax()) if many.size else 0
+            return [best] if many.size and many[best] > 0 else []
+        fit = np.flatnonzero(many)
+        order: list[int] = fit[np.argsort(-many[fit], kind="stable")].tolist()
+        return order
+
+    def _groups(self) -> list[Ints | None]:
+        together = self._gang.together
+        if together in (Together.ANYWHERE, Together.SPREAD):
+            return [None]
+        by = {
+            Together.NODE: np.arange(self._hw.count),
+            Together.RACK: self._hw.racks,
+            Together.SWITCH: self._hw.switches,
+        }[together]
+        first = np.where(by >= 0, self._many[0], 0)
+        sums = np.bincount(np.maximum(by, 0), weights=first)
+        enough = np.flatnonzero(sums >= self._gang.parts[0].count)
+        return [(by == g).astype(np.int64) for g in enough]
+
+    def _left(self, seats: tuple[Seat, ...]) -> Guarded:
+        rows: Guarded = {}
+        for seat in seats:
+            node = self._hw.index[seat.node]
+            if node not in rows:
+                rows[node] = self._rows.get(node, Row.of(self._room, node)).copy()
+            rows[node].take(seat)
+        return rows

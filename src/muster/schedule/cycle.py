@@ -1,0 +1,181 @@
+"""One cycle: from a snapshot to a plan. Read ``schedule`` first; the rest follows its order.
+
+The jobs behind a promise, once enough promises are made, are the *backfill*: they are offered what is left
+in the order the policy says, and get it if no promise is delayed.
+"""
+
+from muster.model.job import JobId
+from muster.model.plan import Evict, Plan, Promise, Wait
+from muster.model.policy import ROTATING, Policy
+from muster.model.reasons import (
+    ArrayFull,
+    BehindOthers,
+    BehindPromise,
+    MakingRoom,
+    NotLookedAt,
+    QuotaReached,
+    Reason,
+)
+from muster.model.snapshot import Snapshot, Waiting
+from muster.schedule.compact import moves_for
+from muster.schedule.offers import Offers
+from muster.schedule.order import Turns
+from muster.schedule.predict import Lasts, lasts
+from muster.schedule.preempt import Victims
+from muster.schedule.rotate import rotate
+
+
+def schedule(snap: Snapshot, policy: Policy, *, now: float) -> Plan:
+    """Decide who starts where, who yields, and why the others wait."""
+    if policy.order in ROTATING:
+        return rotate(snap, policy, now=now)
+    cycle = _Cycle(snap, policy, now)
+    # 1. Set apart who can't be considered: held, dependent, too early, doomed.
+    turns = Turns(snap, policy, cycle.book, now, cycle.eligible())
+    # 2. By priority: offer the room first to who was promised it, then in order. Who does not fit
+    #    evicts if it may, or gets a promise while there are some to give, or is passed.
+    # 3. Offer what is left to those behind the promises, if no promise is delayed.
+    while not turns.done:
+        cycle.keep_promises(turns)
+        cycle.offer_in_order(turns)
+        cycle.backfill(turns)
+    # 4. Everybody else waits, with a reason.
+    return cycle.plan()
+
+
+class _Cycle(Offers):
+    """Offers in order of turn, with room kept for who can't start yet."""
+
+    def __init__(self, snap: Snapshot, policy: Policy, now: float) -> None:
+        super().__init__(snap, policy, now)
+        self.reserved: dict[object, int] = {}  # jobs that room is kept for, by hardware asked for
+
+    # --- 2. In order --------------------------------------------------------------------------------
+
+    def keep_promises(self, turns: Turns) -> None:
+        """Offer first to those who were promised; renew the promise of who still does not fit."""
+        while (waiting := turns.next_promised()) is not None:
+            reason = self.offer(waiting)
+            if reason is not None:
+                self.job_waits[waiting.job.id] = Wait((reason,))
+                if not reason.infeasible:
+                    self._make_room(waiting, reason, promised=True)
+
+    def offer_in_order(self, turns: Turns) -> None:
+        """Offer room in order. With shortest-first backfill, only until somebody has to be kept room."""
+        shortest_first = self.policy.backfill == "easy-sjbf"
+        while not (shortest_first and len(self.promises)):
+            waiting = turns.next()
+            if waiting is None:
+                return None
+            known = self.full.get(waiting.job.gang)
+            if known is not None and not self._may_make_room(waiting):
+                self.lane_waits[turns.set_aside()] = known
+                continue
+            reason = self.offer(waiting)
+            if reason is None:
+                turns.placed(waiting)
+            elif isinstance(reason, ArrayFull | BehindPromise):
+                self.job_waits[waiting.job.id] = Wait((reason,))
+                turns.passed()
+            else:
+                self.lane_waits[turns.set_aside()] = Wait((reason,))
+                if reason.infeasible:
+                    continue
+                self._make_room(waiting, reason)
+                if self.policy.backfill == "none":
+                    return self._nobody_passes(turns, waiting)
+        return None
+
+    def _nobody_passes(self, turns: Turns, waiting: Waiting) -> None:
+        for key in turns.rest():
+            self.lane_waits.setdefault(key, Wait((BehindOthers(waiting.job.id),)))
+
+    def _may_make_room(self, waiting: Waiting) -> bool:
+        return self._keeps_room_for(waiting) or self.evictions.could_help(waiting)
+
+    def _keeps_room_for(self, waiting: Waiting) -> bool:
+        """Whether a reservation is to be had: so many for each kind of hardware asked for."""
+        if self.policy.backfill == "none":
+            return False
+        return self.reserved.get(_hardware_of(waiting), 0) < self.policy.reservations
+
+    def _make_room(self, waiting: Waiting, reason: Reason, *, promised: bool = False) -> None:
+        """Evict for it, or keep room for it, or move others out of its way; whatever is allowed."""
+        if self._evicts(waiting) or isinstance(reason, QuotaReached):
+            return
+        if not promised and not self._keeps_room_for(waiting):
+            return
+        firm = promised or self._patience_is_over(waiting)
+        promise = self.promises.reserve(waiting, firm=firm)
+        if promise is not None:
+            kind = _hardware_of(waiting)
+            self.reserved[kind] = self.reserved.get(kind, 0) + 1
+        if self.policy.compact:
+            self._compact(waiting, promise)
+
+    def _patience_is_over(self, waiting: Waiting) -> bool:
+        """Whether a plan becomes a promise: it waited several times as long as it asked to run."""
+        if self.policy.backfill != "default":
+            return True
+        longest = lasts(self.snap, self.policy, waiting).firm
+        return self.now - waiting.job.submitted_at >= self.policy.patience * longest
+
+    def _evicts(self, waiting: Waiting) -> bool:
+        """Whether others leave in its favour, or already do."""
+        job = waiting.job
+        pending = self.evictions.pending_for(job.id)
+        if not pending:
+            if not self.evictions.could_help(waiting):
+                return False
+            victims = self.evictions.find(waiting)
+            if victims is None:
+                return False
+            self._evict(victims, job.id)
+            pending = tuple(v.job.id for v, _ in victims.jobs)
+        self.job_waits[job.id] = Wait((MakingRoom(pending),))
+        self.promises.reserve(waiting, firm=True)
+        return True
+
+    def _evict(self, victims: Victims, job_id: JobId) -> None:
+        self.evictions.take(victims)
+        for victim, because in victims.jobs:
+            self.evicts.append(Evict(victim.job.id, victim.attempt, because, job_id))
+            saving = victim.job.checkpoint.save_seconds if victim.job.checkpoint else 0.0
+            leaving = saving + self.policy.grace_seconds
+            self.promises.leaves(Lasts(leaving, leaving), victim.seats)
+
+    def _compact(self, waiting: Waiting, promise: Promise | None) -> None:
+        if self.evictions.full or not self.evictions.any_movable:
+            return
+        moves = moves_for(waiting, promise, self.evictions, self.placer, self.policy, self.now)
+        if moves is not None:
+            self._evict(moves, waiting.job.id)
+            leaving = tuple(v.job.id for v, _ in moves.jobs)
+            self.job_waits[waiting.job.id] = Wait((MakingRoom(leaving),))
+
+    # --- 3. Backfill --------------------------------------------------------------------------------
+
+    def backfill(self, turns: Turns) -> None:
+        """Those behind the first that had to be kept room, the shortest first."""
+        behind: list[tuple[float, int, Waiting]] = []
+        while (waiting := turns.next()) is not None:
+            known = self.full.get(waiting.job.gang)
+            if known is not None:
+                self.lane_waits[turns.set_aside()] = known
+            elif len(behind) < self.policy.depth:
+                plan = lasts(self.snap, self.policy, waiting).plan
+                behind.append((plan, len(behind), waiting))
+                turns.passed()
+            else:
+                self.lane_waits.setdefault(turns.set_aside(), Wait((NotLookedAt(self.policy.depth),)))
+        for _, _, waiting in sorted(behind):
+            reason = self.offer(waiting)
+            if reason is not None:
+                self.job_waits[waiting.job.id] = Wait((reason,))
+
+
+def _hardware_of(waiting: Waiting) -> object:
+    """Jobs that ask for different hardware don't wait for each other."""
+    shape = waiting.job.gang.parts[0].shape
+    return (bool(shape.gpus), shape.gpu_models, shape.labels)

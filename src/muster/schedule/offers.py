@@ -1,0 +1,150 @@
+"""Offering room to one job after the other: what every kind of cycle has in common.
+
+An offer is taken (the job starts) or declined with a typed reason. Room only shrinks within a cycle, so a
+gang that did not fit is not tried again.
+"""
+
+from muster.model.events import Seat
+from muster.model.job import Gang, JobId
+from muster.model.plan import Evict, Plan, Start, Wait, Withdraw
+from muster.model.policy import Policy
+from muster.model.reasons import (
+    ArrayFull,
+    BehindPromise,
+    DependsOn,
+    HeldByPerson,
+    NotBefore,
+    Reason,
+)
+from muster.model.room import held_by
+from muster.model.snapshot import LaneKey, Snapshot, Waiting
+from muster.schedule.backfill import Leaving, Promises
+from muster.schedule.fit import never, why_not
+from muster.schedule.order import Lanes
+from muster.schedule.place import Placer
+from muster.schedule.predict import Lasts, lasts, leaves_at
+from muster.schedule.preempt import Evictions
+from muster.schedule.quota import QuotaBook
+from muster.schedule.rank import Ranker
+from muster.schedule.scratch import Scratch
+
+
+class Offers:
+    """The working state of one cycle. Nothing in it outlives the plan."""
+
+    def __init__(self, snap: Snapshot, policy: Policy, now: float) -> None:
+        self.snap, self.policy, self.now = snap, policy, now
+        self.book = QuotaBook(snap)
+        self.scratch = Scratch(snap.hardware, snap.room)
+        self.placer = Placer(self.scratch, Ranker(self.scratch, policy, snap))
+        self.evictions = Evictions(snap, policy, self.book, self.scratch, now)
+        self.promises = Promises(self.scratch, self._leaving, now)
+        self.arrays = dict(snap.array_running)
+        self.full: dict[Gang, Wait] = {}  # gangs that don't fit
+        self.behind: dict[Gang, tuple[Lasts, Reason]] = {}  # or not for as long as this
+        self.starts: list[Start] = []
+        self.evicts: list[Evict] = []
+        self.lane_waits: dict[LaneKey, Wait] = {}
+        self.job_waits: dict[JobId, Wait] = {}
+        self.wakes: list[float] = []
+
+    def eligible(self) -> Lanes:
+        """The lanes, with those whose time has come."""
+        early: dict[LaneKey, list[Waiting]] = {}
+        for job_id, waiting in self.snap.ineligible.items():
+            reason = self._not_yet(waiting)
+            if reason is not None:
+                self.job_waits[job_id] = Wait((reason,))
+            elif job_id not in self.snap.doomed:
+                early.setdefault(waiting.lane, []).append(waiting)
+        if not early:
+            return self.snap.lanes
+        lanes = dict(self.snap.lanes)
+        for key, jobs in early.items():
+            together = [*lanes.get(key, ()), *jobs]
+            lanes[key] = sorted(together, key=lambda w: (w.job.submitted_at, w.job.id))
+        return lanes
+
+    def _not_yet(self, waiting: Waiting) -> Reason | None:
+        job = waiting.job
+        if job.held:
+            return HeldByPerson()
+        if unmet := self.snap.unmet.get(job.id):
+            return DependsOn(unmet)
+        if job.begin_at is not None and job.begin_at > self.now:
+            self.wakes.append(job.begin_at)
+            return NotBefore(job.begin_at, job.begin_at - self.now)
+        return None
+
+    def offer(self, waiting: Waiting) -> Reason | None:
+        """Start the job if it may and can; otherwise say why not."""
+        gang = waiting.job.gang
+        known = self.full.get(gang)
+        if known is not None:
+            return known.reasons[0]
+        refusal = self.refusal(waiting)
+        if refusal is not None:
+            return refusal
+        long = lasts(self.snap, self.policy, waiting)
+        blocked = self.behind.get(gang)
+        if blocked is not None and long.plan >= blocked[0].plan and long.firm >= blocked[0].firm:
+            return blocked[1]
+        guarded = self.promises.guarded(long)
+        seats = self.placer.place(gang, guarded)
+        if seats is None:
+            return self._no_room(gang, long, bool(guarded))
+        self.start(waiting, seats, long)
+        return None
+
+    def refusal(self, waiting: Waiting) -> Reason | None:
+        """Why the job may not start, wherever there is room."""
+        job = waiting.job
+        impossible = never(self.snap.hardware, job.gang)
+        if impossible is not None:
+            return impossible
+        place = job.array
+        if place is not None and place.most_at_once is not None:
+            if self.arrays.get(place.array, 0) >= place.most_at_once:
+                return ArrayFull(place.array, place.most_at_once)
+        return self.book.refuses(job.team, waiting.asked)
+
+    def _no_room(self, gang: Gang, long: Lasts, guarded: bool) -> Reason:
+        if guarded:
+            with self.scratch.trial():
+                fits_but = self.placer.place(gang) is not None
+            promise = self.promises.in_the_way(long)
+            if fits_but and promise is not None:
+                reason = BehindPromise(promise.job, promise.starts_at - self.now, long.plan)
+                self.behind[gang] = (long, reason)
+                return reason
+        self.full[gang] = Wait((why_not(self.snap.hardware, self.scratch.room, gang),))
+        return self.full[gang].reasons[0]
+
+    def start(self, waiting: Waiting, seats: tuple[Seat, ...], long: Lasts) -> None:
+        """Enter a start, everywhere it counts. The seats are taken already."""
+        job = waiting.job
+        because = "backfill" if len(self.promises) else "order"
+        self.starts.append(Start(job.id, waiting.attempt + 1, seats, long.plan, because))
+        self.book.book(job.team, held_by(seats))
+        self.promises.seated(seats, long)
+        if job.array is not None:
+            self.arrays[job.array.array] = self.arrays.get(job.array.array, 0) + 1
+
+    def _leaving(self, firm: bool) -> list[Leaving]:
+        """When running jobs leave: likely, or at the latest."""
+        return [
+            Leaving(leaves_at(r, self.policy, self.now, firm=firm), r.seats)
+            for r in self.snap.running.values()
+        ]
+
+    def plan(self) -> Plan:
+        """The answer."""
+        return Plan(
+            starts=tuple(self.starts),
+            evicts=tuple(self.evicts),
+            withdraws=tuple(Withdraw(j, o) for j, o in self.snap.doomed.items()),
+            promises=self.promises.made,
+            lane_waits=self.lane_waits,
+            job_waits=self.job_waits,
+            wake_at=min((w for w in self.wakes if w > self.now), default=None),
+        )

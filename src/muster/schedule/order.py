@@ -1,0 +1,232 @@
+"""Whose turn is it: waiting lanes in the order in which they are offered room.
+
+``fifo`` goes by priority, then age. ``fair`` goes by priority; then by how far above its fair share a team,
+and within it an owner, is (see ``shares``), teams within what they own before teams that borrow; and among
+equals by who has waited longest for its length: (wait + an hour) / (expected run time + a minute), so that
+short jobs pass quickly and no job waits for ever. Each placement counts at once, so that a burst of one
+owner's jobs alternates with the others'.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+
+from muster.model.job import JobId, Priority
+from muster.model.policy import Policy
+from muster.model.snapshot import Account, Holder, LaneKey, Snapshot, Waiting
+from muster.model.tenancy import ROOT
+from muster.model.units import HOUR, MINUTE
+from muster.schedule.predict import estimate
+from muster.schedule.quota import QuotaBook
+from muster.schedule.shares import Vector, average, band, brought_to, charged, held_now
+
+Lanes = Mapping[LaneKey, Sequence[Waiting]]
+Rank = tuple[object, ...]
+
+
+class Lane:
+    """A lane with a finger on its next job."""
+
+    __slots__ = ("at", "branch", "jobs", "key", "weight")
+
+    def __init__(self, key: LaneKey, jobs: Sequence[Waiting], weight: float) -> None:
+        self.key, self.jobs, self.at = key, jobs, 0
+        self.weight = weight  # per second of wait; 0 goes by age alone
+        self.branch: Branch | None = None
+
+    def rank(self, now: float) -> Rank:
+        head = self.jobs[self.at].job
+        if not self.weight:
+            return (head.submitted_at, head.id)
+        return (-(now - head.submitted_at + HOUR) * self.weight, head.submitted_at, head.id)
+
+
+class Branch:
+    """A team or an owner: what it has had, and a heap of what hangs below it."""
+
+    __slots__ = ("average", "fair", "heap", "parent", "rate", "team")
+
+    def __init__(self, team: str, parent: "Branch | None") -> None:
+        self.team, self.parent = team, parent
+        self.heap: list[tuple[Rank, int, Branch | Lane]] = []
+        self.average, self.fair = 0.0, 1.0
+        self.rate: Vector = (0.0, 0.0, 0.0)
+
+
+class Turns:
+    """The order, consumed one job at a time: say what came of each before asking for the next."""
+
+    def __init__(
+        self, snap: Snapshot, policy: Policy, book: QuotaBook, now: float, lanes: Lanes
+    ) -> None:
+        self._snap, self._policy, self._book, self._now = snap, policy, book, now
+        self._fair = policy.order == "fair"
+        self._total = snap.hardware.total.vector()
+        self._serial = 0
+        self._promised = list(snap.promised)
+        self._skip = {w.job.id for w in snap.promised}
+        self._tiers = self._by_priority(lanes)
+        self._tier: Priority | None = None
+        self._root: Branch | None = None
+        self._lane: Lane | None = None
+        self._branches: dict[Holder, Branch] = {}
+        self._weights: dict[str, float] = {}
+
+    @property
+    def done(self) -> bool:
+        """Whether all priorities are done."""
+        return self._root is None and not self._tiers
+
+    def next_promised(self) -> Waiting | None:
+        """Who was promised room, before the others of its priority."""
+        if self._root is None:
+            self._tier, lanes = self._tiers.pop()
+            self._root = self._plant(lanes)
+        for waiting in self._promised:
+            if waiting.job.priority is self._tier:
+                self._promised.remove(waiting)
+                return waiting
+        return None
+
+    def next(self) -> Waiting | None:
+        """The job whose turn it is. None: this priority is done."""
+        while self._root is not None and self._root.heap:
+            self._lane = lane = self._top()
+            waiting = lane.jobs[lane.at]
+            if waiting.job.id not in self._skip:
+                return waiting
+            self.passed()
+        self._root = None
+        return None
+
+    def placed(self, waiting: Waiting) -> None:
+        """The job got room: all on its path hold more now."""
+        if self._fair:
+            cost = charged(waiting.asked, waiting.job.priority, self._policy.charges)
+            branch = self._current.branch
+            while branch is not None:
+                r = branch.rate
+                branch.rate = (r[0] + cost[0], r[1] + cost[1], r[2] + cost[2])
+                branch = branch.parent
+        self.passed()
+
+    def passed(self) -> None:
+        """On to the lane's next job."""
+        self._current.at += 1
+        self._settle(self._current)
+
+    def set_aside(self) -> LaneKey:
+        """Nothing of this lane can start now."""
+        lane = self._current
+        lane.at = len(lane.jobs)
+        self._settle(lane)
+        return lane.key
+
+    def rest(self) -> Iterator[LaneKey]:
+        """The lanes that were not reached, when nobody may pass."""
+        while self.next() is not None:
+            yield self.set_aside()
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    @property
+    def _current(self) -> Lane:
+        assert self._lane is not None
+        return self._lane
+
+    def _settle(self, lane: Lane) -> None:
+        """Put the lane's path back where it belongs: each of it was on top of its heap."""
+        item: Branch | Lane = lane
+        branch = lane.branch
+        alive = lane.at < len(lane.jobs)
+        while branch is not None:
+            if alive:
+                heapq.heapreplace(branch.heap, self._entry(item))
+            else:
+                heapq.heappop(branch.heap)
+            alive = bool(branch.heap)
+            item, branch = branch, branch.parent
+
+    def _top(self) -> Lane:
+        item: Branch | Lane | None = self._root
+        while isinstance(item, Branch):
+            item = item.heap[0][2]
+        assert item is not None
+        return item
+
+    def _entry(self, item: Branch | Lane) -> tuple[Rank, int, Branch | Lane]:
+        self._serial += 1
+        if isinstance(item, Lane):
+            return (item.rank(self._now), self._serial, item)
+        share = max(item.average, held_now(item.rate, self._total))
+        above = (self._book.over(item.team), band(share, item.fair))
+        return ((*above, *item.heap[0][0]), self._serial, item)
+
+    def _by_priority(self, lanes: Lanes) -> list[tuple[Priority, list[Lane]]]:
+        """The lowest first: they are taken from the end."""
+        tiers: dict[Priority, list[Lane]] = {}
+        for key, jobs in lanes.items():
+            tiers.setdefault(key.priority, []).append(Lane(key, jobs, self._weight(key)))
+        return sorted(tiers.items())
+
+    def _weight(self, key: LaneKey) -> float:
+        if not self._fair:
+            return 0.0
+        return 1.0 / (estimate(self._snap.history, key, self._snap.memo).mean + MINUTE)
+
+    def _plant(self, lanes: list[Lane]) -> Branch:
+        root = Branch(ROOT, None)
+        self._branches = {}
+        for lane in lanes:
+            lane.branch = self._owner(lane.key, root) if self._fair else root
+            lane.branch.heap.append(self._entry(lane))
+        for branch in reversed(self._branches.values()):  # the leaves first
+            heapq.heapify(branch.heap)
+            assert branch.parent is not None
+            branch.parent.heap.append(self._entry(branch))
+        heapq.heapify(root.heap)
+        return root
+
+    def _owner(self, key: LaneKey, root: Branch) -> Branch:
+        """The owner's branch, grown with its teams when first met."""
+        found = self._branches.get((key.team, key.owner))
+        if found is not None:
+            return found
+        parent = root
+        for team in reversed(self._snap.tenancy.path(key.team)[:-1]):
+            parent = self._grow((team, None), parent)
+        return self._grow((key.team, key.owner), parent)
+
+    def _grow(self, holder: Holder, parent: Branch) -> Branch:
+        branch = self._branches.get(holder)
+        if branch is None:
+            branch = self._branches[holder] = Branch(holder[0], parent)
+            half_life = self._policy.half_life_seconds
+            account = self._snap.accounts.get(holder)
+            if account is not None:
+                account = brought_to(account, self._now, half_life)
+                branch.average = average(account, self._total, half_life)
+                branch.rate = account.rate
+            branch.fair = self._fair_share(holder)
+        return branch
+
+    def _fair_share(self, holder: Holder) -> float:
+        """Its weight among its siblings that have work; owners weigh one each."""
+        if not self._weights:
+            self._weigh_active()
+        team, owner = holder
+        path = self._snap.tenancy.path(team)
+        if owner is not None:
+            return 1.0 / self._weights.get(team, 1.0)
+        weight = self._snap.tenancy.weight(team)
+        return weight / max(self._weights.get(path[1], weight), weight)
+
+    def _weigh_active(self) -> None:
+        """The weights of all that have work, summed by the team they hang below."""
+        tenancy = self._snap.tenancy
+        for team, owner in self._snap.active:
+            if owner is not None:
+                self._weights[team] = self._weights.get(team, 0.0) + 1.0
+            else:
+                parent = tenancy.path(team)[1]
+                weight = tenancy.weight(team)
+                self._weights[parent] = self._weights.get(parent, 0.0) + weight

@@ -1,0 +1,164 @@
+"""Time sharing: all jobs, running or waiting, claim room in the order of their rank.
+
+A running job keeps its seats unless a better-ranked one has claimed them; it is never moved. A waiting job
+takes free room if there is some, and otherwise claims the seats of the least important. What does not fit
+is passed, and worse-ranked jobs are still tried. A job whose room others must leave first starts in the next
+cycle, when they have.
+
+Two rooms are kept side by side: ``claimed`` has only those seated who were visited and stay; ``free`` also has
+those who run and were not visited yet.
+"""
+
+import numpy as np
+
+from muster.model.events import Seat
+from muster.model.job import JobId, Shape
+from muster.model.plan import Evict, Plan, Wait
+from muster.model.policy import Policy
+from muster.model.reasons import MakingRoom, NotYourTurn
+from muster.model.room import Floats
+from muster.model.snapshot import Running, Snapshot, Waiting
+from muster.model.state import State
+from muster.schedule.attained import Contender, ranked, running_contender, waiting_contender
+from muster.schedule.fit import feasible, usable_devices
+from muster.schedule.offers import Offers
+from muster.schedule.place import Placer
+from muster.schedule.predict import Lasts, lasts
+from muster.schedule.rank import lowest
+from muster.schedule.row import Row, device_needs
+from muster.schedule.scratch import Scratch
+
+
+def rotate(snap: Snapshot, policy: Policy, *, now: float) -> Plan:
+    """Decide whose turn it is."""
+    rotation = _Rotation(snap, policy, now)
+    # 1. Everybody who waits or runs contends; who is leaving or just placed is left alone.
+    contenders = [waiting_contender(w) for jobs in rotation.eligible().values() for w in jobs]
+    contenders += [
+        running_contender(r, now) for r in snap.running.values() if rotation.evictable(r)
+    ]
+    ranking = ranked(contenders, snap, policy, now)
+    # 2. In order of rank, each keeps, takes or claims its room.
+    rotation.enter(ranking.contenders)
+    for place, contender in enumerate(ranking.contenders):
+        if contender.running is not None:
+            rotation.stay_or_leave(contender.running)
+        elif contender.waiting is not None:
+            rotation.contend(contender.waiting, place)
+    # 3. Ranks change as jobs run: look again then.
+    rotation.wakes += [
+        now + ranking.changes_in[job_id]
+        for job_id in rotation.seated
+        if job_id in ranking.changes_in
+    ]
+    return rotation.plan()
+
+
+class _Rotation(Offers):
+    """Claims by rank. The inherited scratch is ``free``."""
+
+    def __init__(self, snap: Snapshot, policy: Policy, now: float) -> None:
+        super().__init__(snap, policy, now)
+        self.claimed = Scratch(snap.hardware, snap.room)
+        self.real = Scratch(snap.hardware, snap.room)  # as it is now, before anybody has left
+        self.importance = np.zeros(snap.hardware.count)  # of those not visited yet, by node
+        self._weights: dict[JobId, float] = {}
+        self._claims = Placer(self.claimed, _LeastImportant(self))
+        self.seated: list[JobId] = []  # who runs from now on
+
+    def evictable(self, running: Running) -> bool:
+        ready = running.state in (State.RUNNING, State.STARTING)
+        return ready and running.elapsed(self.now) >= self.policy.protected_seconds
+
+    def enter(self, contenders: list[Contender]) -> None:
+        """All who could leave give up their claim until it is their turn."""
+        for place, contender in enumerate(contenders):
+            if contender.running is not None:
+                self._weights[contender.job.id] = 1.0 / (1 + place)
+                self.claimed.leave_all(contender.running.seats)
+                self._weigh(contender.running, 1)
+
+    def stay_or_leave(self, running: Running) -> None:
+        """Keep the seats if nobody better has claimed them."""
+        self._weigh(running, -1)
+        if all(_has(self.claimed, seat) for seat in running.seats):
+            self.claimed.sit_all(running.seats)
+            self.seated.append(running.job.id)
+            return
+        self.scratch.leave_all(running.seats)
+        self.book.book(running.job.team, running.held, -1)
+        self.evicts.append(Evict(running.job.id, running.attempt, "turn"))
+
+    def contend(self, waiting: Waiting, place: int) -> None:
+        """Take free room, or claim what the least important hold."""
+        job = waiting.job
+        refusal = self.refusal(waiting)
+        if refusal is not None:
+            self.job_waits[job.id] = Wait((refusal,))
+            return
+        long = lasts(self.snap, self.policy, waiting)
+        seats = self.placer.place(job.gang)
+        if seats is not None:
+            self.claimed.sit_all(seats)
+        else:
+            seats = self._claims.place(job.gang)
+            if seats is None:
+                self.job_waits[job.id] = Wait((NotYourTurn(place),))
+                return
+            self.scratch.sit_all(seats)
+        if all(_has(self.real, seat) for seat in seats):
+            self.real.sit_all(seats)
+            self.start(waiting, seats, long)
+            self.seated.append(job.id)
+        else:
+            self.job_waits[job.id] = Wait((MakingRoom(()),))
+
+    def _weigh(self, running: Running, sign: int) -> None:
+        weight = sign * self._weights[running.job.id]
+        for seat in running.seats:
+            self.importance[self.snap.hardware.index[seat.node]] += weight
+
+
+class _LeastImportant:
+    """Ranks nodes, and devices, by who would have to leave them."""
+
+    def __init__(self, rotation: _Rotation) -> None:
+        self._rotation = rotation
+
+    def scores(self, shape: Shape) -> Floats:
+        """The fewest to leave first, then the least important."""
+        rotation = self._rotation
+        hw, free = rotation.snap.hardware, rotation.scratch.room
+        if shape.gpus:
+            short = shape.gpus - np.count_nonzero(usable_devices(hw, free, shape), axis=1)
+        else:
+            short = (shape.cpus_milli - free.cpus) / 1000
+        score = np.maximum(short, 0) + rotation.importance / (1 + rotation.importance.sum())
+        return np.where(feasible(hw, rotation.claimed.room, shape), score, np.inf)
+
+    def best(self, scores: Floats) -> int | None:
+        return lowest(scores)
+
+    def seat(self, shape: Shape, node: int) -> Seat:
+        """Devices that nobody holds first."""
+        rotation = self._rotation
+        hw = rotation.snap.hardware
+        needs = device_needs(hw, node, shape)
+        free, claimed = Row.of(rotation.scratch.room, node), Row.of(rotation.claimed.room, node)
+        usable = [g for g, need in enumerate(needs) if need and claimed.gpu[g] >= need]
+        usable.sort(key=lambda g: (free.gpu[g] < needs[g], g))
+        chosen = tuple(sorted(usable[: shape.gpus]))
+        milli = max((needs[g] for g in chosen), default=0)
+        return Seat(hw.nodes[node].name, shape, chosen, milli)
+
+
+def _has(scratch: Scratch, seat: Seat) -> bool:
+    """Whether just this seat is free."""
+    node = scratch.hw.index[seat.node]
+    room, shape = scratch.room, seat.shape
+    return bool(
+        room.cpus[node] >= shape.cpus_milli
+        and room.memory[node] >= shape.memory_bytes
+        and room.disk[node] >= shape.disk_bytes
+        and all(room.gpu[node, g] >= seat.device_milli for g in seat.devices)
+    )

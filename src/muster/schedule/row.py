@@ -1,0 +1,108 @@
+"""One node's free resources as plain numbers: for questions about a single node and another time.
+
+Columns (``fit``) answer for all nodes at once; a Row answers what-if about one: after these jobs have
+ended, without those, with a promised one seated.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from muster.model.events import Seat
+from muster.model.job import Shape
+from muster.model.room import Hardware, Room
+from muster.model.units import MILLI
+from muster.schedule.fit import labelled, need_by_memory, suitable_devices
+
+_MANY = 1 << 40
+
+
+class Row:
+    """What is free on one node."""
+
+    __slots__ = ("cpus", "disk", "gpu", "memory")
+
+    def __init__(self, cpus: int, memory: int, disk: int, gpu: list[int]) -> None:
+        self.cpus, self.memory, self.disk, self.gpu = cpus, memory, disk, gpu
+
+    @classmethod
+    def of(cls, room: Room, node: int) -> "Row":
+        """The node as it is now."""
+        return cls(
+            int(room.cpus[node]), int(room.memory[node]), int(room.disk[node]), room.gpu[node].tolist()
+        )
+
+    def copy(self) -> "Row":
+        return Row(self.cpus, self.memory, self.disk, self.gpu.copy())
+
+    def least(self, other: "Row") -> "Row":
+        """What is free in both."""
+        return Row(
+            min(self.cpus, other.cpus),
+            min(self.memory, other.memory),
+            min(self.disk, other.disk),
+            [min(a, b) for a, b in zip(self.gpu, other.gpu, strict=True)],
+        )
+
+    def give(self, seat: Seat) -> None:
+        """Somebody leaves."""
+        self._change(seat.shape, seat.devices, seat.device_milli, 1)
+
+    def take(self, seat: Seat) -> None:
+        """Somebody sits down."""
+        self._change(seat.shape, seat.devices, seat.device_milli, -1)
+
+    def _change(self, shape: Shape, devices: Sequence[int], device_milli: int, sign: int) -> None:
+        self.cpus += sign * shape.cpus_milli
+        self.memory += sign * shape.memory_bytes
+        self.disk += sign * shape.disk_bytes
+        for g in devices:
+            self.gpu[g] += sign * device_milli
+
+
+def row_capacity(hw: Hardware, node: int, row: Row, shape: Shape) -> int:
+    """How many such parts the row can take; agrees with ``fit.capacity``."""
+    if shape.labels and not labelled(hw, shape.labels)[node]:
+        return 0
+    many = _MANY
+    if shape.cpus_milli:
+        many = min(many, row.cpus // shape.cpus_milli)
+    if shape.memory_bytes:
+        many = min(many, row.memory // shape.memory_bytes)
+    if shape.disk_bytes:
+        many = min(many, row.disk // shape.disk_bytes)
+    if shape.gpus and many > 0:
+        free, need = row.gpu, device_needs(hw, node, shape)
+        seats = sum(f // n for f, n in zip(free, need, strict=True) if n)
+        many = min(many, seats // shape.gpus)
+    return max(many, 0)
+
+
+def device_needs(hw: Hardware, node: int, shape: Shape) -> list[int]:
+    """The share asked of each device of the node; 0 where it does not suit."""
+    key = ("row need", node, shape.gpu_milli, shape.gpu_memory_bytes, shape.gpu_models)
+    found: list[int] | None = hw.derived.get(key)
+    if found is None:
+        if shape.gpu_milli == MILLI or not shape.gpu_memory_bytes:
+            need = np.full(hw.width, shape.gpu_milli)
+        else:
+            need = need_by_memory(hw, shape)[node]
+        suits = suitable_devices(hw, shape)
+        found = (need if suits is None else np.where(suits[node], need, 0)).tolist()
+        hw.derived[key] = found
+    return found
+
+
+def seat_in(hw: Hardware, node: int, row: Row, shape: Shape) -> Seat | None:
+    """A seat for one part, on the tightest devices that serve; None if there is no room."""
+    if row_capacity(hw, node, row, shape) < 1:
+        return None
+    name = hw.nodes[node].name
+    if not shape.gpus:
+        return Seat(name, shape)
+    needs = device_needs(hw, node, shape)
+    usable = [g for g, n in enumerate(needs) if n and row.gpu[g] >= n]
+    if shape.shares_gpu:
+        usable.sort(key=lambda g: (row.gpu[g] - needs[g], g))
+    chosen = tuple(sorted(usable[: shape.gpus]))
+    return Seat(name, shape, chosen, max(needs[g] for g in chosen))

@@ -1,0 +1,66 @@
+"""Fair share: what each team and owner has had of the cluster lately, as a step on a ladder.
+
+An account holds decayed held use (cpu-, memory- and GPU-seconds, each second counting half after a
+half-life) and what is held now. The *share* is the dominant one of the three resources: the largest
+fraction of the cluster, as a recent average or as held now, whichever is more. Its fair share is its weight
+among those of its siblings that have work. The *band* says how far above fair it is: 0 up to fair, and one
+more for each doubling. Steps instead of a continuum, because small differences in the past should not
+decide over what is short, old or urgent today.
+"""
+
+import math
+
+from muster.model.job import Priority
+from muster.model.resources import Resources
+from muster.model.snapshot import Account
+
+Vector = tuple[float, float, float]
+
+_LN2 = math.log(2)
+
+
+def charged(held: Resources, priority: Priority, charges: Vector) -> Vector:
+    """What holding this costs per second: low priority is cheap, high is dear."""
+    factor = charges[priority]
+    cpus, memory, gpus = held.vector()
+    return (cpus * factor, memory * factor, gpus * factor)
+
+
+def brought_to(account: Account, now: float, half_life_seconds: float) -> Account:
+    """The account as of now: old use has faded, what is held has been added."""
+    elapsed = now - account.as_of
+    if elapsed <= 0:
+        return account
+    kept = 0.5 ** (elapsed / half_life_seconds)
+    grown = (1 - kept) * half_life_seconds / _LN2
+    use, rate = account.use, account.rate
+    faded = (
+        use[0] * kept + rate[0] * grown,
+        use[1] * kept + rate[1] * grown,
+        use[2] * kept + rate[2] * grown,
+    )
+    return Account(faded, rate, now)
+
+
+def with_rate(account: Account, change: Vector, sign: int) -> Account:
+    """Somebody began (+1) or ceased (-1) to hold."""
+    r = account.rate
+    rate = (r[0] + sign * change[0], r[1] + sign * change[1], r[2] + sign * change[2])
+    return Account(account.use, rate, account.as_of)
+
+
+def average(account: Account, total: Vector, half_life_seconds: float) -> float:
+    """The dominant share of the cluster, averaged over the recent past."""
+    scale = _LN2 / half_life_seconds
+    return max((u * scale / t for u, t in zip(account.use, total, strict=True) if t), default=0.0)
+
+
+def held_now(rate: Vector, total: Vector) -> float:
+    """The dominant share of the cluster that is held now."""
+    return max((r / t for r, t in zip(rate, total, strict=True) if t), default=0.0)
+
+
+def band(share: float, fair: float) -> int:
+    """0 up to the fair share, then one more for each doubling."""
+    above = share / fair
+    return 0 if above < 2.0 else int(math.log2(above))

@@ -1,0 +1,1 @@
+"""The loop that turns facts into plans and plans into facts."""

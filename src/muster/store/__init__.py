@@ -1,0 +1,1 @@
+"""Facts and what follows from them."""

@@ -1,0 +1,440 @@
+"""State is the fold of the journal: facts go in one by one, a frozen Snapshot comes out when asked.
+
+A snapshot is a loan: it shares the fold's containers, and the fold copies them before its next change
+unless the borrower has said that it is done (``release``). So the single-threaded simulator never copies,
+and a server may decide in another thread while facts keep coming.
+"""
+
+from bisect import insort
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from muster.model.errors import BadInput, IllegalTransition
+from muster.model.events import (
+    Event,
+    Evicting,
+    Exited,
+    Held,
+    NodeHealth,
+    NodeSeen,
+    Outcome,
+    Placed,
+    Promised,
+    Released,
+    Resumed,
+    Seat,
+    Started,
+    Stopping,
+    Submitted,
+    Suspended,
+    TeamSet,
+    Vacated,
+    Withdrawn,
+)
+from muster.model.history import HistoryBook
+from muster.model.job import After, Dependency, Job, JobId
+from muster.model.lives import LivesBook
+from muster.model.mix import MixCounter
+from muster.model.node import Health, Node
+from muster.model.policy import Policy
+from muster.model.resources import NOTHING, Resources
+from muster.model.room import Hardware, Room, held_by
+from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, Waiting
+from muster.model.state import State, after
+from muster.model.tenancy import ROOT, Team, Tenancy
+from muster.schedule.shares import brought_to, charged, with_rate
+
+
+class Record(msgspec.Struct):
+    """Where a job is in its life. Exactly one of ``waiting`` and ``running`` is set until it has ended."""
+
+    state: State
+    waiting: Waiting | None = None
+    running: Running | None = None
+    outcome: Outcome | None = None
+
+
+class Fold:
+    """All facts so far."""
+
+    def __init__(self, policy: Policy, known_seconds: dict[JobId, float] | None = None) -> None:
+        self._policy = policy
+        self._known_seconds = known_seconds or {}
+        self.now = 0.0  # the time of the last fact
+        self.generation = 0
+        self.records: dict[JobId, Record] = {}
+        self._nodes: dict[str, Node] = {}
+        self._teams: dict[str, Team] = {}
+        self._tenancy = Tenancy()
+        self._hardware = Hardware(())
+        self._room = self._hardware.free_room()
+        self._inventory_changed = False
+        self._lanes: dict[LaneKey, list[Waiting]] = {}
+        self._ineligible: dict[JobId, Waiting] = {}
+        self._unmet: dict[JobId, tuple[JobId, ...]] = {}
+        self._dependents: dict[JobId, list[JobId]] = {}
+        self._doomed: dict[JobId, Outcome] = {}
+        self._running: dict[JobId, Running] = {}
+        self._held: dict[str, Resources] = {}
+        self._accounts: dict[Holder, Account] = {}
+        self._active: dict[Holder, int] = {}
+        self._arrays: dict[str, int] = {}
+        self._promised: dict[JobId, None] = {}
+        self._history = HistoryBook()
+        self._lives = LivesBook()
+        self._mix = MixCounter()
+        self._memo: dict[object, object] = {}
+        self._lent = False
+
+    # --- Facts in -----------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Take a fact in. An event that the table does not allow raises, and changes nothing."""
+        handler = _HANDLERS[type(event)]
+        if self._lent:
+            self._unshare()
+        handler(self, event)
+        self.now = max(self.now, event.at)
+        self.generation += 1
+
+    def _submitted(self, event: Submitted) -> None:
+        job = event.job
+        if job.id in self.records:
+            raise BadInput(f"there is already a job {job.id}")
+        waiting = Waiting(job, LaneKey.of(job), job.gang.asked(), queued_at=event.at)
+        self.records[job.id] = Record(State.HELD if job.held else State.QUEUED, waiting)
+        for part in job.gang.parts:
+            self._mix.saw(part.shape, part.count)
+        self._watch_dependencies(job)
+        self._queue(waiting)
+        self._count(job, 1)
+        self._lives.arrived(job)
+
+    def _held_back(self, event: Held | Released) -> None:
+        record = self._moved(event.job, event)
+        assert record.waiting is not None
+        self._unqueue(record.waiting)
+        job = msgspec.structs.replace(record.waiting.job, held=isinstance(event, Held))
+        record.waiting = msgspec.structs.replace(record.waiting, job=job)
+        self._queue(record.waiting)
+
+    def _withdrawn(self, event: Withdrawn) -> None:
+        record = self._moved(event.job, event)
+        assert record.waiting is not None
+        self._unqueue(record.waiting)
+        self._ended(record.waiting.job, record, event.outcome)
+
+    def _promised_room(self, event: Promised) -> None:
+        self._moved(event.job, event)
+        self._promised[event.job] = None
+
+    def _placed(self, event: Placed) -> None:
+        record = self._moved(event.job, event)
+        waiting = record.waiting
+        assert waiting is not None
+        self._unqueue(waiting)
+        running = Running(
+            job=waiting.job,
+            attempt=event.attempt,
+            seats=event.seats,
+            held=held_by(event.seats),
+            placed_at=event.at,
+            expected_seconds=event.expected_seconds,
+            started_at=None,
+            state=record.state,
+            attained_seconds=waiting.attained_seconds,
+            done_seconds=waiting.done_seconds,
+        )
+        record.waiting, record.running = None, running
+        self._running[event.job] = running
+        self._seat(running, 1, event.at)
+
+    def _changed(self, event: Started | Suspended | Resumed | Evicting | Stopping) -> None:
+        record = self._moved(event.job, event)
+        running = record.running
+        assert running is not None
+        changes: dict[str, Any] = {"state": record.state}
+        if isinstance(event, Started):
+            changes["started_at"] = event.at
+        elif isinstance(event, Evicting):
+            changes |= {"because": event.because, "in_favour_of": event.in_favour_of}
+        elif isinstance(event, Stopping):
+            changes["because"] = event.because
+        running = msgspec.structs.replace(running, **changes)
+        record.running = self._running[event.job] = running
+
+    def _exited(self, event: Exited) -> None:
+        record = self._moved(event.job, event)
+        running = self._unseat(record, event.at)
+        job = running.job
+        if event.outcome is Outcome.SUCCEEDED:
+            served = running.attained(event.at)
+            self._history.ended(job, served)
+            self._lives.ended(job, served)
+        self._ended(job, record, event.outcome)
+
+    def _vacated(self, event: Vacated) -> None:
+        record = self._moved(event.job, event)
+        running = self._unseat(record, event.at)
+        elapsed = running.elapsed(event.at)
+        job = running.job
+        waiting = Waiting(
+            job,
+            LaneKey.of(job),
+            job.gang.asked(),
+            attempt=running.attempt,
+            queued_at=event.at,
+            attained_seconds=running.attained_seconds + elapsed,
+            done_seconds=max(0.0, running.done_seconds + elapsed - event.lost_seconds),
+            vacated_at=event.at,
+        )
+        record.waiting = waiting
+        self._queue(waiting)
+        if running.because == "compact":
+            self._promised[job.id] = None  # it was moved for another's sake: it goes right after it
+
+    def _node_seen(self, event: NodeSeen) -> None:
+        self._nodes[event.node.name] = event.node
+        self._inventory_changed = True
+
+    def _node_health(self, event: NodeHealth) -> None:
+        node = self._nodes.get(event.node)
+        if node is None:
+            raise BadInput(f"there is no node {event.node}")
+        self._nodes[event.node] = msgspec.structs.replace(node, health=event.health)
+        if not self._inventory_changed:
+            i = self._hardware.index[event.node]
+            self._room.is_open[i] = event.health is Health.UP
+            self._room.log.nodes.append(i)
+
+    def _team_set(self, event: TeamSet) -> None:
+        teams = {**self._teams, event.team.name: event.team}
+        self._tenancy = Tenancy(teams.values())
+        self._teams = teams
+
+    # --- The queue ----------------------------------------------------------------------------------
+
+    def _queue(self, waiting: Waiting) -> None:
+        job = waiting.job
+        if job.held or job.id in self._unmet or job.id in self._doomed or job.begin_at is not None:
+            self._ineligible[job.id] = waiting
+            return
+        lane = self._lanes.setdefault(waiting.lane, [])
+        if lane and _age(lane[-1]) > _age(waiting):
+            insort(lane, waiting, key=_age)
+        else:
+            lane.append(waiting)
+
+    def _unqueue(self, waiting: Waiting) -> None:
+        job_id = waiting.job.id
+        self._promised.pop(job_id, None)
+        self._doomed.pop(job_id, None)
+        if self._ineligible.pop(job_id, None) is not None:
+            return
+        lane = self._lanes[waiting.lane]
+        at = next(i for i, w in enumerate(lane) if w.job.id == job_id)
+        del lane[at]
+        if not lane:
+            del self._lanes[waiting.lane]
+
+    def _watch_dependencies(self, job: Job) -> None:
+        unmet = []
+        for dependency in job.after:
+            other = self.records.get(dependency.job)
+            if other is None or other.outcome is None:
+                unmet.append(dependency.job)
+                self._dependents.setdefault(dependency.job, []).append(job.id)
+            elif not _meets(dependency, other.outcome):
+                self._doomed[job.id] = Outcome.DEPENDENCY_FAILED
+        if unmet:
+            self._unmet[job.id] = tuple(unmet)
+
+    def _ended(self, job: Job, record: Record, outcome: Outcome) -> None:
+        self._count(job, -1)
+        self._lives.forget(job.id)
+        record.waiting = record.running = None
+        record.outcome = outcome
+        self._unmet.pop(job.id, None)
+        for dependent in self._dependents.pop(job.id, ()):
+            self._dependency_ended(dependent, job.id, outcome)
+
+    def _dependency_ended(self, dependent: JobId, ended: JobId, outcome: Outcome) -> None:
+        waiting = self.records[dependent].waiting
+        if waiting is None:
+            return
+        self._unqueue(waiting)
+        left = tuple(j for j in self._unmet.pop(dependent, ()) if j != ended)
+        if left:
+            self._unmet[dependent] = left
+        wanted = next(d for d in waiting.job.after if d.job == ended)
+        if not _meets(wanted, outcome):
+            self._doomed[dependent] = Outcome.DEPENDENCY_FAILED
+        self._queue(waiting)
+
+    # --- Seats and accounts -------------------------------------------------------------------------
+
+    def _unseat(self, record: Record, now: float) -> Running:
+        running = record.running
+        assert running is not None
+        record.running = None
+        del self._running[running.job.id]
+        self._seat(running, -1, now)
+        return running
+
+    def _seat(self, running: Running, sign: int, now: float) -> None:
+        """Enter (+1) or strike (-1) what a running job holds, everywhere it counts."""
+        self._refresh_inventory()
+        job = running.job
+        for seat in running.seats:
+            self._sit(seat, sign)
+        self._room.log.forget_before(4 * self._hardware.count + 64)
+        held = self._held.get(job.team, NOTHING)
+        self._held[job.team] = held + running.held if sign > 0 else held - running.held
+        cost = charged(running.held, job.priority, self._policy.charges)
+        half_life = self._policy.half_life_seconds
+        for holder in self._holders(job):
+            account = self._accounts.get(holder) or Account(as_of=now)
+            self._accounts[holder] = with_rate(brought_to(account, now, half_life), cost, sign)
+        if job.array is not None:
+            self._arrays[job.array.array] = self._arrays.get(job.array.array, 0) + sign
+
+    def _holders(self, job: Job) -> list[Holder]:
+        """Who is charged for a job: its owner, its team, and the teams above."""
+        teams = self._tenancy.path(job.team)
+        return [(job.team, job.owner), *((team, None) for team in teams if team != ROOT)]
+
+    def _count(self, job: Job, change: int) -> None:
+        for holder in self._holders(job):
+            count = self._active.get(holder, 0) + change
+            if count:
+                self._active[holder] = count
+            else:
+                self._active.pop(holder, None)
+
+    def _sit(self, seat: Seat, sign: int) -> None:
+        node = self._hardware.index[seat.node]
+        change = self._room.take if sign > 0 else self._room.give
+        change(node, seat.shape, seat.devices, seat.device_milli)
+
+    def _refresh_inventory(self) -> None:
+        """Build the columns anew after nodes came or changed; what runs keeps its seats."""
+        if not self._inventory_changed:
+            return
+        self._inventory_changed = False
+        self._hardware = Hardware(tuple(self._nodes.values()))
+        self._room = self._hardware.free_room()
+        self._memo = {}
+        for running in self._running.values():
+            for seat in running.seats:
+                self._sit(seat, 1)
+
+    def _moved(self, job_id: JobId, event: Event) -> Record:
+        """The record, in its next state."""
+        record = self.records.get(job_id)
+        if record is None:
+            raise BadInput(f"there is no job {job_id}")
+        attempt = getattr(event, "attempt", None)
+        current = record.running.attempt if record.running else None
+        if current is not None and attempt is not None and attempt != current:
+            raise IllegalTransition(
+                f"job {job_id} is at attempt {current}; an event speaks of attempt {attempt}"
+            )
+        record.state = after(record.state, event)
+        return record
+
+    # --- Views out ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """All facts, frozen. Say ``release`` when done with it, to save a copy."""
+        if self._lent:
+            self._unshare()
+        self._refresh_inventory()
+        self._lent = True
+        return Snapshot(
+            generation=self.generation,
+            hardware=self._hardware,
+            room=self._room,
+            tenancy=self._tenancy,
+            lanes=self._lanes,
+            ineligible=self._ineligible,
+            unmet=self._unmet,
+            doomed=self._doomed,
+            running=self._running,
+            held=self._held,
+            accounts=self._accounts,
+            active=self._active,
+            array_running=self._arrays,
+            promised=tuple(w for j in self._promised if (w := self.records[j].waiting)),
+            history=self._history.view(),
+            lives=self._lives.view(),
+            mix=self._mix.view(),
+            known_seconds=self._known_seconds,
+            memo=self._memo,
+        )
+
+    def release(self) -> None:
+        """The last snapshot is no longer used."""
+        self._lent = False
+
+    def _unshare(self) -> None:
+        self._lent = False
+        self._room = _copied(self._room)
+        self._lanes = {key: list(jobs) for key, jobs in self._lanes.items()}
+        self._ineligible = dict(self._ineligible)
+        self._unmet = dict(self._unmet)
+        self._doomed = dict(self._doomed)
+        self._running = dict(self._running)
+        self._held = dict(self._held)
+        self._accounts = dict(self._accounts)
+        self._active = dict(self._active)
+        self._arrays = dict(self._arrays)
+        self._history = self._history.copy()
+        self._lives = self._lives.copy()
+
+    @property
+    def waiting_count(self) -> int:
+        return sum(map(len, self._lanes.values())) + len(self._ineligible)
+
+    @property
+    def running_count(self) -> int:
+        return len(self._running)
+
+
+def _copied(room: Room) -> Room:
+    """A copy that goes on with the same log, so that what was remembered about nodes stays good."""
+    copy = room.copy()
+    copy.log.base = room.log.base
+    copy.log.nodes = list(room.log.nodes)
+    return copy
+
+
+def _age(waiting: Waiting) -> tuple[float, JobId]:
+    return (waiting.job.submitted_at, waiting.job.id)
+
+
+def _meets(dependency: Dependency, outcome: Outcome) -> bool:
+    if dependency.after is After.ANY:
+        return True
+    return (outcome is Outcome.SUCCEEDED) is (dependency.after is After.OK)
+
+
+_HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
+    Submitted: Fold._submitted,
+    Held: Fold._held_back,
+    Released: Fold._held_back,
+    Withdrawn: Fold._withdrawn,
+    Promised: Fold._promised_room,
+    Placed: Fold._placed,
+    Started: Fold._changed,
+    Suspended: Fold._changed,
+    Resumed: Fold._changed,
+    Evicting: Fold._changed,
+    Stopping: Fold._changed,
+    Exited: Fold._exited,
+    Vacated: Fold._vacated,
+    NodeSeen: Fold._node_seen,
+    NodeHealth: Fold._node_health,
+    TeamSet: Fold._team_set,
+}
