@@ -1,10 +1,15 @@
 """The mix: what kinds of parts people ask for, learned from what has been submitted so far.
 
 Placement uses it to judge what room is worth: room of a shape that nobody asks for is worth little.
-The view changes only when the mix has grown by a tenth, so that answers derived from it can be kept.
+The view changes only when the mix has grown by more than half, so that what is derived from it can be kept.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from muster.model.job import Shape
+
+Kind = TypeVar("Kind")
 
 _MOST_SHAPES = 4096
 
@@ -19,15 +24,20 @@ class Mix:
         self.total = sum(n for _, n in classes)
         self.version = version
 
-    def common(self, part: float) -> list[tuple[Shape, float]]:
-        """The most common shapes that together make up ``part`` of all, with their popularity."""
-        found: list[tuple[Shape, float]] = []
-        covered = 0
+    def classes_by(
+        self, alike: Callable[[Shape], Kind], part: float, always: Callable[[Kind], bool] | None = None
+    ) -> list[tuple[Kind, float]]:
+        """The most common kinds that together make up ``part`` of all, and those wanted always."""
+        counts: dict[Kind, int] = {}
         for shape, count in self.classes:
-            found.append((shape, count / self.total))
+            kind = alike(shape)
+            counts[kind] = counts.get(kind, 0) + count
+        found: list[tuple[Kind, float]] = []
+        covered = 0
+        for kind, count in sorted(counts.items(), key=lambda kv: -kv[1]):
+            if covered < part * self.total or (always is not None and always(kind)):
+                found.append((kind, count / self.total))
             covered += count
-            if covered >= part * self.total:
-                break
         return found
 
 
@@ -37,12 +47,12 @@ EMPTY = Mix(())
 class MixCounter:
     """Counts shapes; old ones fade when there are too many kinds."""
 
-    __slots__ = ("_counts", "_seen", "_shown_at", "_view")
+    __slots__ = ("_counts", "_seen", "_show_next", "_view")
 
     def __init__(self) -> None:
         self._counts: dict[Shape, int] = {}
         self._seen = 0
-        self._shown_at = 0
+        self._show_next = 1
         self._view = EMPTY
 
     def saw(self, shape: Shape, count: int = 1) -> None:
@@ -52,8 +62,8 @@ class MixCounter:
             self._counts = {s: n // 2 for s, n in self._counts.items() if n > 1}
 
     def view(self) -> Mix:
-        if self._seen > self._shown_at * 1.1:
+        if self._seen >= self._show_next:
             classes = sorted(self._counts.items(), key=lambda kv: -kv[1])
             self._view = Mix(tuple(classes), self._view.version + 1)
-            self._shown_at = self._seen
+            self._show_next = 20 if self._seen < 20 else int(self._seen * 1.6) + 5
         return self._view

@@ -23,6 +23,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
+FreeRow = tuple[int, int, int, list[int]]  # cpus, memory, disk, share of each device: not to be changed
 Nodes = Any  # what may index a column: an Index, or a slice for all
 
 
@@ -37,6 +38,7 @@ class Hardware:
         self.models = tuple(sorted({d.model for n in self.nodes for d in n.devices}))
         self.racks = _groups([n.rack for n in self.nodes])
         self.switches = _groups([n.switch for n in self.nodes])
+        self.most_cpus_milli = max((n.cpus_milli for n in self.nodes), default=0) or 1
         self.total = NOTHING
         self.derived: dict[object, Any] = {}  # facts that follow from the hardware alone, see schedule.fit
         self._fill()
@@ -63,6 +65,7 @@ class Hardware:
             disk=column("disk_bytes"),
             gpu=np.where(self.gpu_healthy, MILLI, 0).astype(np.int64),
             is_open=np.array([n.health is Health.UP for n in self.nodes], np.bool_),
+            kinds=np.zeros((self.count, 4), np.int64),
         )
 
 
@@ -101,15 +104,37 @@ class ChangeLog:
 class Room:
     """What is free, by node. ``take`` and ``give`` are exact inverses."""
 
-    __slots__ = ("cpus", "disk", "gpu", "is_open", "log", "memory")
+    __slots__ = ("_rows", "cpus", "disk", "gpu", "is_open", "kinds", "log", "memory")
 
     def __init__(
-        self, *, cpus: Ints, memory: Ints, disk: Ints, gpu: Ints, is_open: Bools, base: int = 0
+        self,
+        *,
+        cpus: Ints,
+        memory: Ints,
+        disk: Ints,
+        gpu: Ints,
+        is_open: Bools,
+        kinds: Ints,
+        base: int = 0,
     ) -> None:
         self.cpus, self.memory, self.disk = cpus, memory, disk
         self.gpu = gpu  # free thousandths, one column per device
         self.is_open = is_open  # may start something new
+        self.kinds = kinds  # how many parts sit there: shares of a GPU, one GPU, two, more
         self.log = ChangeLog(base)
+        self._rows: dict[int, FreeRow] = {}
+
+    def row(self, node: int) -> FreeRow:
+        """One node's free resources as plain numbers; the same object until the node changes."""
+        row = self._rows.get(node)
+        if row is None:
+            row = self._rows[node] = (
+                int(self.cpus[node]),
+                int(self.memory[node]),
+                int(self.disk[node]),
+                self.gpu[node].tolist(),
+            )
+        return row
 
     def copy(self) -> "Room":
         """Columns of its own, and a log that goes on from here."""
@@ -119,6 +144,7 @@ class Room:
             disk=self.disk.copy(),
             gpu=self.gpu.copy(),
             is_open=self.is_open.copy(),
+            kinds=self.kinds.copy(),
             base=self.log.end,
         )
 
@@ -137,10 +163,18 @@ class Room:
         self.memory[node] += sign * shape.memory_bytes
         if shape.disk_bytes:
             self.disk[node] += sign * shape.disk_bytes
-        row = self.gpu[node]
-        for g in devices:
-            row[g] += sign * device_milli
+        if devices:
+            row = self.gpu[node]
+            for g in devices:
+                row[g] += sign * device_milli
+            self.kinds[node, self.kind_of(shape)] -= sign
+        self._rows.pop(node, None)
         self.log.nodes.append(node)
+
+    @staticmethod
+    def kind_of(shape: Shape) -> int:
+        """Which of the kinds of parts with GPUs this is."""
+        return 0 if shape.shares_gpu else min(shape.gpus, 3)
 
 
 def held_by(seats: Sequence[Seat]) -> Resources:

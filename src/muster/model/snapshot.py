@@ -94,6 +94,19 @@ class Account(msgspec.Struct, frozen=True, gc=False):
     as_of: float = 0.0
 
 
+class Tally(msgspec.Struct, frozen=True):
+    """Counts of running jobs that tell quickly whether anybody could yield."""
+
+    by_priority: tuple[int, int, int] = (0, 0, 0)
+    movable: int = 0  # keep checkpoints
+
+    def changed(self, running: Running, sign: int) -> "Tally":
+        counts = list(self.by_priority)
+        counts[running.job.priority] += sign
+        movable = self.movable + sign * (running.job.checkpoint is not None)
+        return Tally((counts[0], counts[1], counts[2]), movable)
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """All facts at one instant."""
 
@@ -110,6 +123,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     accounts: Mapping[Holder, Account]
     active: Mapping[Holder, int]  # how many jobs wait or run
     array_running: Mapping[str, int]
+    tally: Tally
+    evicting: Mapping[JobId, tuple[JobId, ...]]  # who leaves in whose favour
     promised: tuple[Waiting, ...]  # in the order promised
     history: History
     lives: Lives

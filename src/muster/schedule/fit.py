@@ -36,7 +36,7 @@ def feasible(hw: Hardware, room: Room, shape: Shape, nodes: Nodes = ALL) -> Bool
     if shape.gpus == 1:
         ok &= usable_devices(hw, room, shape, nodes).any(axis=1)
     elif shape.gpus:
-        ok &= np.count_nonzero(usable_devices(hw, room, shape, nodes), axis=1) >= shape.gpus
+        ok &= usable_devices(hw, room, shape, nodes).sum(axis=1) >= shape.gpus
     return ok
 
 

@@ -3,8 +3,8 @@
 Each of the owner's last runs is a sample; it weighs three times more for each of: the same limit asked, the
 same gang, the same kind of name. The limit asked is one more sample, of weight one: people know something.
 Two averages serve two purposes. The *mean* errs on the long side and orders the queue; the geometric mean,
-the *plan*, is what most jobs stay near, and says when room becomes free. ``low`` and ``high`` are where a
-tenth of the samples lie below and above.
+the *plan*, is what most jobs stay near, and says when room becomes free. ``spread`` tells between what
+bounds eight tenths of the samples lie.
 
 Where a no must be certain, only the *ceiling* counts: the limit asked, or, without one, several times the plan.
 """
@@ -12,7 +12,7 @@ Where a no must be certain, only the *ceiling* counts: the limit asked, or, with
 import math
 from typing import NamedTuple
 
-from muster.model.history import EVERYBODY, History, Run
+from muster.model.history import EVERYBODY, History
 from muster.model.policy import Policy
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.units import DAY, HOUR
@@ -27,9 +27,6 @@ class Estimate(NamedTuple):
 
     mean: float
     plan: float
-    low: float
-    high: float
-    samples: int
 
 
 def estimate(history: History, lane: LaneKey, memo: dict[object, object]) -> Estimate:
@@ -40,15 +37,27 @@ def estimate(history: History, lane: LaneKey, memo: dict[object, object]) -> Est
     if isinstance(kept, tuple) and kept[0] is runs:
         found: Estimate = kept[1]
         return found
-    made = _estimate(runs, lane, _first_guess(history, lane))
+    samples = _samples(history, lane)
+    total = sum(w for _, w in samples)
+    mean = sum(s * w for s, w in samples) / total
+    plan = math.exp(sum(math.log(s) * w for s, w in samples) / total)
+    made = Estimate(mean, plan)
     memo[key] = (runs, made)
     return made
 
 
-def _estimate(runs: tuple[Run, ...], lane: LaneKey, guess: float) -> Estimate:
+def spread(history: History, lane: LaneKey, part: float = 0.8) -> tuple[float, float]:
+    """Between what bounds the run time lies, this often."""
+    samples = sorted(_samples(history, lane))
+    outside = (1 - part) / 2
+    return _quantile(samples, outside), _quantile(samples, 1 - outside)
+
+
+def _samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
+    """Run times with their weights."""
     limit = lane.limit_seconds if lane.limit_seconds is not None else math.inf
-    samples = [(max(guess, 1.0), 1.0)]
-    for run in runs:
+    samples = [(max(_first_guess(history, lane), 1.0), 1.0)]
+    for run in history.runs.get(lane.owner, ()):
         weight = 1.0
         if run.limit_seconds == lane.limit_seconds:
             weight *= _LIKER
@@ -57,11 +66,7 @@ def _estimate(runs: tuple[Run, ...], lane: LaneKey, guess: float) -> Estimate:
         if run.kind and run.kind == lane.kind:
             weight *= _LIKER
         samples.append((max(min(run.seconds, limit), 1.0), weight))
-    total = sum(w for _, w in samples)
-    mean = sum(s * w for s, w in samples) / total
-    plan = math.exp(sum(math.log(s) * w for s, w in samples) / total)
-    samples.sort()
-    return Estimate(mean, plan, _quantile(samples, 0.1), _quantile(samples, 0.9), len(runs))
+    return samples
 
 
 def _first_guess(history: History, lane: LaneKey) -> float:

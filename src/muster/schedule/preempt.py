@@ -20,7 +20,7 @@ from muster.model.job import Gang, JobId, Part, Priority, Shape, Together
 from muster.model.policy import Policy
 from muster.model.resources import Resources
 from muster.model.room import Index
-from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
+from muster.model.snapshot import Running, Snapshot, Waiting
 from muster.model.state import State
 from muster.model.units import MILLI
 from muster.schedule.fit import capacity, feasible
@@ -46,10 +46,8 @@ class Evictions:
         self._now = now
         self._by_node: dict[int, list[Running]] | None = None
         self._taken: set[JobId] = set()
-        self._pending: dict[JobId, list[JobId]] | None = None
-        self._hopeless: set[LaneKey] = set()  # whom nobody's leaving would help
-        self.any_movable = any(r.job.checkpoint is not None for r in snap.running.values())
-        self.lowest_running = min((r.job.priority for r in snap.running.values()), default=Priority.HIGH)
+        # What nobody's leaving would help, by gang, priority, and the team that is owed something.
+        self._hopeless: set[tuple[Gang, Priority, str | None]] = set()
 
     @property
     def full(self) -> bool:
@@ -62,14 +60,13 @@ class Evictions:
             self._taken.add(victim.job.id)
             self._book.book(victim.job.team, victim.held, -1)
 
+    @property
+    def any_movable(self) -> bool:
+        return self._snap.tally.movable > 0
+
     def pending_for(self, job_id: str) -> tuple[str, ...]:
         """Jobs that are already leaving in this one's favour."""
-        if self._pending is None:
-            self._pending = {}
-            for r in self._snap.running.values():
-                if r.in_favour_of is not None:
-                    self._pending.setdefault(r.in_favour_of, []).append(r.job.id)
-        return tuple(self._pending.get(job_id, ()))
+        return self._snap.evicting.get(job_id, ())
 
     def could_help(self, waiting: Waiting) -> bool:
         """A quick no: nobody of lower priority runs, and nothing is owed to its team."""
@@ -77,18 +74,21 @@ class Evictions:
             return False
         if self._policy.reclaim and self._book.governs:
             return True
-        return self._policy.evict != "none" and self.lowest_running < waiting.job.priority
+        if self._policy.evict == "none":
+            return False
+        lower = 1 if self._policy.evict == "low" else int(waiting.job.priority)
+        return any(self._snap.tally.by_priority[: min(lower, waiting.job.priority)])
 
     def find(self, waiting: Waiting) -> Victims | None:
         """The cheapest victims whose leaving makes room for the whole gang; None if there are none."""
-        if waiting.lane in self._hopeless:
+        job, asked = waiting.job, waiting.asked
+        entitled = self._policy.reclaim and self._book.entitled(job.team, asked) is not None
+        claim = (job.gang, job.priority, job.team if entitled else None)
+        if claim in self._hopeless:
             return None
-        asked = waiting.asked
-        claimant = self._book.entitled(waiting.job.team, asked) if self._policy.reclaim else None
-        cause = self._cause_for(waiting, asked, claimant is not None)
-        found = self.cheapest(waiting, cause)
+        found = self.cheapest(waiting, self._cause_for(waiting, asked, entitled))
         if found is None or not self._quota_allows(waiting, asked, found):
-            self._hopeless.add(waiting.lane)
+            self._hopeless.add(claim)
             return None
         return found
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.model.events import Seat
 from muster.model.job import Shape
-from muster.model.room import Hardware, Room
+from muster.model.room import FreeRow, Hardware, Room
 from muster.model.units import MILLI
 from muster.schedule.fit import labelled, need_by_memory, suitable_devices
 
@@ -28,9 +28,8 @@ class Row:
     @classmethod
     def of(cls, room: Room, node: int) -> "Row":
         """The node as it is now."""
-        return cls(
-            int(room.cpus[node]), int(room.memory[node]), int(room.disk[node]), room.gpu[node].tolist()
-        )
+        cpus, memory, disk, gpu = room.row(node)
+        return cls(cpus, memory, disk, gpu.copy())
 
     def copy(self) -> "Row":
         return Row(self.cpus, self.memory, self.disk, self.gpu.copy())
@@ -78,8 +77,28 @@ def row_capacity(hw: Hardware, node: int, row: Row, shape: Shape) -> int:
     return max(many, 0)
 
 
+def fits_one(hw: Hardware, node: int, row: FreeRow, shape: Shape) -> bool:
+    """Whether one part fits; agrees with ``fit.feasible``."""
+    cpus, memory, disk, gpu = row
+    if cpus < shape.cpus_milli or memory < shape.memory_bytes or disk < shape.disk_bytes:
+        return False
+    if shape.labels and not labelled(hw, shape.labels)[node]:
+        return False
+    if not shape.gpus:
+        return True
+    wanted = shape.gpus
+    for need, have in zip(device_needs(hw, node, shape), gpu, strict=True):
+        if need and have >= need:
+            wanted -= 1
+            if not wanted:
+                return True
+    return False
+
+
 def device_needs(hw: Hardware, node: int, shape: Shape) -> list[int]:
     """The share asked of each device of the node; 0 where it does not suit."""
+    if not shape.gpu_models and not shape.gpu_memory_bytes:
+        return _everywhere(hw, shape.gpu_milli)
     key = ("row need", node, shape.gpu_milli, shape.gpu_memory_bytes, shape.gpu_models)
     found: list[int] | None = hw.derived.get(key)
     if found is None:
@@ -90,6 +109,13 @@ def device_needs(hw: Hardware, node: int, shape: Shape) -> list[int]:
         suits = suitable_devices(hw, shape)
         found = (need if suits is None else np.where(suits[node], need, 0)).tolist()
         hw.derived[key] = found
+    return found
+
+
+def _everywhere(hw: Hardware, milli: int) -> list[int]:
+    found: list[int] | None = hw.derived.get(milli)
+    if found is None:
+        found = hw.derived[milli] = [milli] * hw.width
     return found
 
 

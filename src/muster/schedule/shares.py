@@ -57,7 +57,13 @@ def average(account: Account, total: Vector, half_life_seconds: float) -> float:
 
 def held_now(rate: Vector, total: Vector) -> float:
     """The dominant share of the cluster that is held now."""
-    return max((r / t for r, t in zip(rate, total, strict=True) if t), default=0.0)
+    cpus, memory, gpus = total
+    share = rate[0] / cpus if cpus else 0.0
+    if memory and rate[1] / memory > share:
+        share = rate[1] / memory
+    if gpus and rate[2] / gpus > share:
+        share = rate[2] / gpus
+    return share
 
 
 def band(share: float, fair: float) -> int:

@@ -41,7 +41,7 @@ from muster.model.node import Health, Node
 from muster.model.policy import Policy
 from muster.model.resources import NOTHING, Resources
 from muster.model.room import Hardware, Room, held_by
-from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, Waiting
+from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, Tally, Waiting
 from muster.model.state import State, after
 from muster.model.tenancy import ROOT, Team, Tenancy
 from muster.schedule.shares import brought_to, charged, with_rate
@@ -81,6 +81,8 @@ class Fold:
         self._accounts: dict[Holder, Account] = {}
         self._active: dict[Holder, int] = {}
         self._arrays: dict[str, int] = {}
+        self._tally = Tally()
+        self._evicting: dict[JobId, tuple[JobId, ...]] = {}
         self._promised: dict[JobId, None] = {}
         self._history = HistoryBook()
         self._lives = LivesBook()
@@ -160,6 +162,7 @@ class Fold:
             changes["started_at"] = event.at
         elif isinstance(event, Evicting):
             changes |= {"because": event.because, "in_favour_of": event.in_favour_of}
+            self._leaves_for(event.in_favour_of, event.job)
         elif isinstance(event, Stopping):
             changes["because"] = event.because
         running = msgspec.structs.replace(running, **changes)
@@ -280,8 +283,20 @@ class Fold:
         assert running is not None
         record.running = None
         del self._running[running.job.id]
+        self._has_left(running)
         self._seat(running, -1, now)
         return running
+
+    def _leaves_for(self, favoured: JobId | None, job_id: JobId) -> None:
+        if favoured is not None:
+            self._evicting[favoured] = (*self._evicting.get(favoured, ()), job_id)
+
+    def _has_left(self, running: Running) -> None:
+        favoured = running.in_favour_of
+        if favoured is not None:
+            left = tuple(j for j in self._evicting.pop(favoured, ()) if j != running.job.id)
+            if left:
+                self._evicting[favoured] = left
 
     def _seat(self, running: Running, sign: int, now: float) -> None:
         """Enter (+1) or strike (-1) what a running job holds, everywhere it counts."""
@@ -290,6 +305,7 @@ class Fold:
         for seat in running.seats:
             self._sit(seat, sign)
         self._room.log.forget_before(4 * self._hardware.count + 64)
+        self._tally = self._tally.changed(running, sign)
         held = self._held.get(job.team, NOTHING)
         self._held[job.team] = held + running.held if sign > 0 else held - running.held
         cost = charged(running.held, job.priority, self._policy.charges)
@@ -366,6 +382,8 @@ class Fold:
             accounts=self._accounts,
             active=self._active,
             array_running=self._arrays,
+            tally=self._tally,
+            evicting=self._evicting,
             promised=tuple(w for j in self._promised if (w := self.records[j].waiting)),
             history=self._history.view(),
             lives=self._lives.view(),
@@ -390,6 +408,7 @@ class Fold:
         self._accounts = dict(self._accounts)
         self._active = dict(self._active)
         self._arrays = dict(self._arrays)
+        self._evicting = dict(self._evicting)
         self._history = self._history.copy()
         self._lives = self._lives.copy()
 

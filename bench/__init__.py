@@ -1,0 +1,1 @@
+"""Measurements: one harness, public traces, ratios out. ``python -m bench NAME``."""
