@@ -85,9 +85,7 @@ def _cluster(nodes: int, policy: Policy, seed: int) -> Fold:
     return fold
 
 
-def _queue(
-    count: int, seed: int, *, prefix: str = "q", low: float = 0.1, at: float = 0.0
-) -> Iterator[Job]:
+def _queue(count: int, seed: int, *, prefix: str = "q", low: float = 0.1, at: float = 0.0) -> Iterator[Job]:
     """Whole GPUs, shares and gangs, from many owners in several teams."""
     rng = np.random.default_rng(seed)
     shapes = _gangs()
@@ -110,26 +108,25 @@ def _queue(
 
 def _gangs() -> list[tuple[Gang, float]]:
     """What is asked for, and how often."""
-    share = lambda milli, cpus: single(  # noqa: E731
-        gpus=1, gpu_milli=milli, cpus_milli=cpus * MILLI, memory_bytes=16 * GIB
-    )
-    whole = lambda gpus, cpus, parts=1, together=Together.ANYWHERE: single(  # noqa: E731
-        gpus=gpus,
-        cpus_milli=cpus * MILLI,
-        memory_bytes=gpus * 64 * GIB,
-        parts=parts,
-        together=together,
-    )
     return [
-        (share(250, 4), 18),
-        (share(500, 6), 14),
-        (share(460, 6), 8),
-        (whole(1, 8), 28),
-        (whole(1, 12), 12),
-        (whole(2, 16), 9),
-        (whole(4, 48), 4),
-        (whole(8, 96), 3),
-        (whole(8, 96, 2), 1.5),
-        (whole(4, 48, 2, Together.RACK), 1.5),
+        (_share(250, 4), 18),
+        (_share(500, 6), 14),
+        (_share(460, 6), 8),
+        (_whole(1, 8), 28),
+        (_whole(1, 12), 12),
+        (_whole(2, 16), 9),
+        (_whole(4, 48), 4),
+        (_whole(8, 96), 3),
+        (_whole(8, 96, 2), 1.5),
+        (_whole(4, 48, 2, Together.RACK), 1.5),
         (single(cpus_milli=8 * MILLI, memory_bytes=32 * GIB), 6),
     ]
+
+
+def _share(milli: int, cpus: int) -> Gang:
+    return single(gpus=1, gpu_milli=milli, cpus_milli=cpus * MILLI, memory_bytes=16 * GIB)
+
+
+def _whole(gpus: int, cpus: int, parts: int = 1, together: Together = Together.ANYWHERE) -> Gang:
+    memory = gpus * 64 * GIB
+    return single(gpus=gpus, cpus_milli=cpus * MILLI, memory_bytes=memory, parts=parts, together=together)

@@ -56,9 +56,7 @@ def layout(names: Sequence[str], rows: Sequence["Row"]) -> list[list[Span]]:
     return [*lines, [], [(f"{BEST} best of its row", "dim")]] if mark else lines
 
 
-def _aligned(
-    cells: Sequence[str], widths: Sequence[int], style: str, best: frozenset[int]
-) -> list[Span]:
+def _aligned(cells: Sequence[str], widths: Sequence[int], style: str, best: frozenset[int]) -> list[Span]:
     columns = enumerate(zip(cells, widths, strict=True))
     return [(c.rjust(width), "bold green" if i in best else style) for i, (c, width) in columns]
 

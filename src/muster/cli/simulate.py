@@ -10,6 +10,7 @@ from muster.cli.render import one_line, progress_bar, show_figures
 from muster.model.errors import BadInput
 
 if TYPE_CHECKING:
+    from muster.engines.sim import Outage
     from muster.model.node import Node
     from muster.model.policy import Policy
     from muster.simulate.records import Replay
@@ -39,6 +40,11 @@ Examples:
 @click.option("--set", "knobs", metavar="KEY=VALUE", multiple=True, help="Set a policy's knob.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs.")
 @click.option("--format", "form", metavar="FMT", help="The trace's format, if it can't be told.")
+@click.option("--fail-every", metavar="TIME", help="Lose each node this often on average, like 30d.")
+@click.option("--repair", metavar="TIME", default="4h", show_default=True, help="How long it is lost.")
+@click.option(
+    "--checkpoint", metavar="TIME", help="Jobs save this often, like 30m, where the trace does not say."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of luck.")
 @click.option(
     "-o",
@@ -59,6 +65,9 @@ def command(
     knobs: tuple[str, ...],
     limit: int | None,
     form: str | None,
+    fail_every: str | None,
+    repair: str,
+    checkpoint: str | None,
     seed: int,
     output: str,
     html: Path | None,
@@ -71,8 +80,10 @@ def command(
     policies = _policies(policy, compare, knobs)
     if html and not html.absolute().parent.is_dir():
         raise BadInput(f"{html} can't be written: there is no folder {html.parent}")
-    jobs = _jobs(trace, generate, form, limit)
-    replays = _replays(jobs, _nodes(nodes, jobs), policies, seed, progress=progress)
+    jobs = _saving(_jobs(trace, generate, form, limit), checkpoint)
+    machines = _nodes(nodes, jobs)
+    outages = _outages(machines, jobs, fail_every, repair, seed)
+    replays = _replays(jobs, machines, policies, outages, seed, progress=progress)
     _print(replays, output)
     code = _exit_code(replays)
     if html:
@@ -126,10 +137,32 @@ def _nodes(spec: str | None, trace: "Trace") -> tuple["Node", ...]:
     return nodes
 
 
+def _saving(trace: "Trace", every: str | None) -> "Trace":
+    if every is None:
+        return trace
+    from muster.model.job import Checkpoint
+    from muster.model.units import parse_seconds
+    from muster.simulate.run import with_checkpoints
+
+    return with_checkpoints(trace, Checkpoint(every_seconds=parse_seconds(every)))
+
+
+def _outages(
+    nodes: tuple["Node", ...], trace: "Trace", every: str | None, repair: str, seed: int
+) -> tuple["Outage", ...]:
+    if every is None:
+        return ()
+    from muster.model.units import parse_seconds
+    from muster.simulate.run import failures
+
+    return failures(nodes, trace, parse_seconds(every), parse_seconds(repair), seed)
+
+
 def _replays(
     trace: "Trace",
     nodes: tuple["Node", ...],
     policies: list["Policy"],
+    outages: tuple["Outage", ...],
     seed: int,
     *,
     progress: bool,
@@ -140,7 +173,7 @@ def _replays(
     replays: list[Replay] = []
     for policy in policies:
         with progress_bar(policy.name, wanted=progress) as advance:
-            replays.append(replay(trace, nodes, policy, seed=seed, progress=advance))
+            replays.append(replay(trace, nodes, policy, seed=seed, outages=outages, progress=advance))
         if replays[-1].interrupted:
             break
     return replays

@@ -1,8 +1,17 @@
 """The engine protocol: four verbs between Muster and whatever runs the jobs.
 
-``observe`` gives facts as events; ``act`` carries out one action of a plan. Acting is idempotent by (job,
-attempt): an action that was carried out already, or that speaks of an attempt which is over, does nothing.
-An engine never decides: what it can't do, its capabilities say beforehand.
+``observe`` gives facts as events; ``act`` carries out one action of a plan. Acting is idempotent by
+(job, attempt): an action that was carried out already, or that speaks of an attempt which is over,
+does nothing. An engine never decides: what it can't do, its capabilities say beforehand.
+
+The life of an attempt, as the engine tells it:
+
+- ``Started`` once, unless it ended before; then ``Exited`` or ``Vacated`` once, and nothing more.
+- ``Exited`` ends the job. ``Vacated`` (it was evicted, or a node it sat on was lost) ends only the
+  attempt: the job can be started again, under a higher number. Of what the attempt took from its
+  start, ``lost_seconds`` is the part that is of no use to the next one.
+- A job has one attempt at a time: until it is over, the start of another does nothing.
+- A stop overrules an eviction, whichever came first.
 """
 
 from collections.abc import Sequence
@@ -25,7 +34,7 @@ class Capabilities(msgspec.Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """Anything that runs jobs on nodes. ``muster.engines.check`` tells whether it keeps the protocol."""
+    """Anything that runs jobs on nodes. ``muster.engines.check`` tells whether it does it well."""
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -39,12 +48,16 @@ class Engine(Protocol):
         ...
 
     def observe(self, until: float | None = None) -> Sequence[Event]:
-        """Wait until something has happened, at most until ``until``; return what, in order.
+        """Wait until something has happened, at most until ``until``; return what, in time order.
 
-        An empty answer means that ``until`` was reached, or that nothing is left to wait for.
+        An empty answer means that ``until`` was reached or, without a bound, that nothing is left
+        to wait for. A bound in the past returns at once.
         """
         ...
 
     def act(self, action: Action) -> None:
-        """Carry out an action. Returns at once; what comes of it is observed."""
+        """Carry out an action. Returns at once; what comes of it is observed.
+
+        A job that the engine does not know is refused with a ``MusterError``; nothing changes.
+        """
         ...

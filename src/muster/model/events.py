@@ -36,54 +36,55 @@ class Event(msgspec.Struct, frozen=True, tag=True):
     at: float
 
 
-class Submitted(Event):
+class Submitted(Event, frozen=True):
     job: Job
 
 
-class Held(Event):
+class Held(Event, frozen=True):
     job: JobId
 
 
-class Released(Event):
+class Released(Event, frozen=True):
     job: JobId
 
 
-class Withdrawn(Event):
+class Withdrawn(Event, frozen=True):
     """A person, or a failed dependency, ended a job that was not running."""
 
     job: JobId
     outcome: Outcome = Outcome.STOPPED
 
 
-class Promised(Event):
+class Promised(Event, frozen=True):
     """A waiting job was given a reservation; it keeps its place in front until it starts."""
 
     job: JobId
 
 
-class Placed(Event):
+class Placed(Event, frozen=True):
     job: JobId
     attempt: int
     seats: tuple[Seat, ...]
     expected_seconds: float | None = None  # how long it was thought to run, when it was decided
+    at_most_seconds: float | None = None  # and the longest it could take
 
 
-class Started(Event):
+class Started(Event, frozen=True):
     job: JobId
     attempt: int
 
 
-class Suspended(Event):
+class Suspended(Event, frozen=True):
     job: JobId
     attempt: int
 
 
-class Resumed(Event):
+class Resumed(Event, frozen=True):
     job: JobId
     attempt: int
 
 
-class Evicting(Event):
+class Evicting(Event, frozen=True):
     """A running job was told to leave so that another may start; it goes back to the queue."""
 
     job: JobId
@@ -92,7 +93,7 @@ class Evicting(Event):
     in_favour_of: JobId | None = None
 
 
-class Stopping(Event):
+class Stopping(Event, frozen=True):
     """A running job was told to end for good."""
 
     job: JobId
@@ -100,7 +101,7 @@ class Stopping(Event):
     because: str
 
 
-class Exited(Event):
+class Exited(Event, frozen=True):
     """The attempt is over, and with it the job."""
 
     job: JobId
@@ -110,7 +111,7 @@ class Exited(Event):
     signal: int | None = None
 
 
-class Vacated(Event):
+class Vacated(Event, frozen=True):
     """The attempt left its seats without being done; the job waits again.
 
     ``lost_seconds`` is the work that has to be done again.
@@ -122,16 +123,16 @@ class Vacated(Event):
     lost_seconds: float = 0.0
 
 
-class NodeSeen(Event):
+class NodeSeen(Event, frozen=True):
     """A node is there, new or changed."""
 
     node: Node
 
 
-class NodeHealth(Event):
+class NodeHealth(Event, frozen=True):
     node: str
     health: Health
 
 
-class TeamSet(Event):
+class TeamSet(Event, frozen=True):
     team: Team

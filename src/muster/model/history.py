@@ -1,5 +1,6 @@
-"""How long jobs really ran: the last runs of each owner, and of everybody."""
+"""How long jobs really ran: the last runs of each owner, and what is typical of everybody."""
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -8,7 +9,6 @@ import msgspec
 from muster.model.job import Gang, Job
 
 RECENT = 20  # runs kept per owner: more do not predict better
-EVERYBODY = None
 
 _DIGITS = re.compile(r"\d+")
 
@@ -23,29 +23,41 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 
 class History(msgspec.Struct, frozen=True):
-    """A frozen view: the last runs by owner, the latest last."""
+    """A frozen view."""
 
-    runs: Mapping[str | None, tuple[Run, ...]]
+    runs: Mapping[str, tuple[Run, ...]]  # the last of each owner, the latest last
+    typical_seconds: float | None  # of all jobs lately; None if none has ended yet
 
 
 class HistoryBook:
     """Collects run times as jobs end."""
 
-    __slots__ = ("_runs",)
+    __slots__ = ("_lately", "_runs", "_typical")
 
-    def __init__(self, runs: dict[str | None, tuple[Run, ...]] | None = None) -> None:
-        self._runs = runs if runs is not None else {}
+    def __init__(self) -> None:
+        self._runs: dict[str, tuple[Run, ...]] = {}
+        self._lately: tuple[float, ...] = ()
+        self._typical: float | None = None
 
     def ended(self, job: Job, seconds: float) -> None:
         run = Run(seconds, job.time_limit_seconds, job.gang, kind_of(job.name))
-        for owner in (job.owner, EVERYBODY):
-            self._runs[owner] = (*self._runs.get(owner, ()), run)[-RECENT:]
+        whose = whose_history(job.owner, job.team)
+        self._runs[whose] = (*self._runs.get(whose, ()), run)[-RECENT:]
+        self._lately = (*self._lately, math.log(max(seconds, 1.0)))[-RECENT:]
+        self._typical = math.exp(sum(self._lately) / len(self._lately))
 
     def view(self) -> History:
-        return History(self._runs)
+        return History(self._runs, self._typical)
 
     def copy(self) -> "HistoryBook":
-        return HistoryBook(dict(self._runs))
+        twin = HistoryBook()
+        twin._runs, twin._lately, twin._typical = dict(self._runs), self._lately, self._typical
+        return twin
+
+
+def whose_history(owner: str, team: str) -> str:
+    """Jobs without an owner are their team's."""
+    return owner or team
 
 
 def kind_of(name: str) -> str:

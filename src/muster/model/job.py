@@ -57,9 +57,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
 
     def asked(self) -> Resources:
         """As a vector. A share asked by memory counts nothing until a device is chosen."""
-        return Resources(
-            self.cpus_milli, self.memory_bytes, self.gpus * self.gpu_milli, self.disk_bytes
-        )
+        return Resources(self.cpus_milli, self.memory_bytes, self.gpus * self.gpu_milli, self.disk_bytes)
 
     def __str__(self) -> str:
         said = []
@@ -168,7 +166,5 @@ def single(
     together: Together = Together.ANYWHERE,
 ) -> Gang:
     """A gang of equal parts, the common case."""
-    shape = Shape(
-        cpus_milli, memory_bytes, gpus, gpu_milli, gpu_memory_bytes, gpu_models, labels
-    )
+    shape = Shape(cpus_milli, memory_bytes, gpus, gpu_milli, gpu_memory_bytes, gpu_models, labels)
     return Gang((Part(shape, parts),), together)

@@ -25,7 +25,10 @@ class Mix:
         self.version = version
 
     def classes_by(
-        self, alike: Callable[[Shape], Kind], part: float, always: Callable[[Kind], bool] | None = None
+        self,
+        alike: Callable[[Shape], Kind],
+        part: float,
+        always: Callable[[Kind], bool] | None = None,
     ) -> list[tuple[Kind, float]]:
         """The most common kinds that together make up ``part`` of all, and those wanted always."""
         counts: dict[Kind, int] = {}

@@ -38,6 +38,4 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> Resources:
-        return Resources(
-            self.cpus_milli, self.memory_bytes, len(self.devices) * MILLI, self.disk_bytes
-        )
+        return Resources(self.cpus_milli, self.memory_bytes, len(self.devices) * MILLI, self.disk_bytes)

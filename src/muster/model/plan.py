@@ -15,20 +15,21 @@ class Action(msgspec.Struct, frozen=True, tag=True):
     attempt: int
 
 
-class Start(Action):
+class Start(Action, frozen=True):
     seats: tuple[Seat, ...]
     expected_seconds: float | None = None
+    at_most_seconds: float | None = None
     because: str = "order"  # or: backfill
 
 
-class Evict(Action):
+class Evict(Action, frozen=True):
     """Leave, with a checkpoint if there is one, and wait again."""
 
     because: str  # priority, reclaim, compact, turn
     in_favour_of: JobId | None = None
 
 
-class Stop(Action):
+class Stop(Action, frozen=True):
     """End for good."""
 
     because: str
@@ -42,11 +43,14 @@ class Withdraw(msgspec.Struct, frozen=True, tag=True):
 
 
 class Promise(msgspec.Struct, frozen=True, tag=True):
-    """A reservation: the job starts at ``starts_at`` on ``nodes``; likely, or, if firm, at the latest."""
+    """A reservation: the job starts at ``starts_at`` on ``nodes``; likely, or, if firm, at the latest.
+
+    ``starts_at`` is None where it was not worked out, since nobody was there who could have delayed it.
+    """
 
     job: JobId
-    starts_at: float
-    nodes: tuple[str, ...]
+    starts_at: float | None = None
+    nodes: tuple[str, ...] = ()
     firm: bool = True
 
 

@@ -3,14 +3,13 @@
 from typing import Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from muster.model.errors import BadInput, UnknownChoice
 from muster.model.units import DAY, MINUTE
 
 Order = Literal["fifo", "fair", "las", "gittins", "srtf", "srsf"]
-Placement = Literal[
-    "random", "best-fit", "dot-product", "packing", "clustering", "fgd", "default"
-]
+Placement = Literal["random", "best-fit", "dot-product", "packing", "clustering", "fgd", "default"]
 Backfill = Literal["none", "easy", "easy-sjbf", "default"]
 Runtimes = Literal["asked", "predicted", "true"]
 Evictable = Literal["none", "low", "lower"]
@@ -26,7 +25,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     # Whose turn it is
     order: Order = "fair"
     half_life_seconds: float = 3 * DAY  # after which held use counts half
-    charges: tuple[float, float, float] = (0.25, 1.0, 2.0)  # what a second costs at low, normal, high
+    charges: tuple[float, float, float] = (
+        0.25,
+        1.0,
+        2.0,
+    )  # what a second costs at low, normal, high
 
     # Where it goes
     place: Placement = "default"
@@ -55,23 +58,25 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     levels_gpu_seconds: tuple[float, ...] = (3250.0, 7200.0)  # las: attained service that demotes
 
 
+# What others do, for comparison: nobody yields, nobody is moved, the tightest node is the best.
+_PLAIN = Policy(order="fifo", place="best-fit", runtimes="asked", evict="none", reclaim=False, compact=False)
+# Time sharing: whose turn it is decides anew at every event.
+_TURNS = Policy(protected_seconds=0.0)
+
 PRESETS: dict[str, Policy] = {
-    "fair": Policy(),
-    "fifo": Policy(name="fifo", order="fifo", backfill="none", place="best-fit", runtimes="asked"),
-    "easy": Policy(name="easy", order="fifo", backfill="easy", place="best-fit", runtimes="asked"),
-    "easy-true": Policy(
-        name="easy-true", order="fifo", backfill="easy", place="best-fit", runtimes="true"
-    ),
-    "easy-sjbf": Policy(
-        name="easy-sjbf", order="fifo", backfill="easy-sjbf", place="best-fit", runtimes="asked"
-    ),
-    "easy-sjbf-true": Policy(
-        name="easy-sjbf-true", order="fifo", backfill="easy-sjbf", place="best-fit", runtimes="true"
-    ),
-    "las": Policy(name="las", order="las", protected_seconds=0.0),
-    "gittins": Policy(name="gittins", order="gittins", protected_seconds=0.0),
-    "srtf": Policy(name="srtf", order="srtf", runtimes="true", protected_seconds=0.0),
-    "srsf": Policy(name="srsf", order="srsf", runtimes="true", protected_seconds=0.0),
+    policy.name: policy
+    for policy in (
+        Policy(),
+        replace(_PLAIN, name="fifo", backfill="none"),
+        replace(_PLAIN, name="easy", backfill="easy"),
+        replace(_PLAIN, name="easy-true", backfill="easy", runtimes="true"),
+        replace(_PLAIN, name="easy-sjbf", backfill="easy-sjbf"),
+        replace(_PLAIN, name="easy-sjbf-true", backfill="easy-sjbf", runtimes="true"),
+        replace(_TURNS, name="las", order="las"),
+        replace(_TURNS, name="gittins", order="gittins"),
+        replace(_TURNS, name="srtf", order="srtf", runtimes="true"),
+        replace(_TURNS, name="srsf", order="srsf", runtimes="true"),
+    )
 }
 
 
@@ -92,7 +97,7 @@ def tuned(policy: Policy, knobs: dict[str, str]) -> Policy:
         if key not in known:
             raise UnknownChoice("knob", knob, sorted(known))
         changes[key] = _value(knob, text, known[key].type)
-    return msgspec.structs.replace(policy, **changes)
+    return replace(policy, **changes)
 
 
 def _value(knob: str, text: str, kind: object) -> object:

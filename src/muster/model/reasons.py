@@ -21,13 +21,13 @@ class Reason(msgspec.Struct, frozen=True, tag=True):
         raise NotImplementedError
 
 
-class Infeasible(Reason):
+class Infeasible(Reason, frozen=True):
     @property
     def infeasible(self) -> bool:
         return True
 
 
-class TooLarge(Infeasible):
+class TooLarge(Infeasible, frozen=True):
     """No node has as much of ``what``, even empty."""
 
     what: str
@@ -45,7 +45,7 @@ class TooLarge(Infeasible):
         return f"can never run: asks {asked} on one node; the most is {most}{where}{hint}"
 
 
-class NoSuchModel(Infeasible):
+class NoSuchModel(Infeasible, frozen=True):
     asked: tuple[str, ...]
     known: tuple[str, ...]
 
@@ -54,14 +54,14 @@ class NoSuchModel(Infeasible):
         return f"can never run: asks for a GPU of model {' or '.join(self.asked)}; there is {there}"
 
 
-class NoSuchLabel(Infeasible):
+class NoSuchLabel(Infeasible, frozen=True):
     asked: tuple[str, ...]
 
     def sentence(self) -> str:
         return f"can never run: no node carries the label {' and '.join(self.asked)}"
 
 
-class NoSuchCombination(Infeasible):
+class NoSuchCombination(Infeasible, frozen=True):
     """Each thing asked for exists, but never on one node."""
 
     asked: str
@@ -70,7 +70,7 @@ class NoSuchCombination(Infeasible):
         return f"can never run: no node has all of {self.asked} at once"
 
 
-class GangTooLarge(Infeasible):
+class GangTooLarge(Infeasible, frozen=True):
     asked: int
     most: int
     together: str
@@ -82,7 +82,7 @@ class GangTooLarge(Infeasible):
         return f"can never run: {where} has room for {self.most} of the {self.asked} parts, even empty"
 
 
-class OverLimit(Infeasible):
+class OverLimit(Infeasible, frozen=True):
     """The team may never hold this much: its quota and what it may borrow end below."""
 
     team: str
@@ -97,7 +97,7 @@ class OverLimit(Infeasible):
         )
 
 
-class NoRoom(Reason):
+class NoRoom(Reason, frozen=True):
     """Not enough is free on any one node."""
 
     what: str
@@ -112,7 +112,7 @@ class NoRoom(Reason):
         return f"no node has {asked} free together (the most is {most}, on {self.node})"
 
 
-class NoRoomTogether(Reason):
+class NoRoomTogether(Reason, frozen=True):
     """Parts fit, but not all of them, or not close enough."""
 
     asked: int
@@ -126,7 +126,7 @@ class NoRoomTogether(Reason):
         return f"only {self.most} of the {self.asked} parts fit{where} now"
 
 
-class QuotaReached(Reason):
+class QuotaReached(Reason, frozen=True):
     team: str
     what: str
     asked: int
@@ -139,7 +139,7 @@ class QuotaReached(Reason):
         )
 
 
-class BehindPromise(Reason):
+class BehindPromise(Reason, frozen=True):
     """It would delay a job that was promised room."""
 
     promised: JobId
@@ -153,7 +153,7 @@ class BehindPromise(Reason):
         )
 
 
-class BehindOthers(Reason):
+class BehindOthers(Reason, frozen=True):
     """The order is strict, and a job in front does not fit yet."""
 
     job: JobId
@@ -162,7 +162,7 @@ class BehindOthers(Reason):
         return f"waits behind job {self.job}, and the policy lets nobody pass"
 
 
-class MakingRoom(Reason):
+class MakingRoom(Reason, frozen=True):
     """Others were told to leave for it."""
 
     victims: tuple[JobId, ...]
@@ -171,7 +171,7 @@ class MakingRoom(Reason):
         return f"room is being made: {', '.join(self.victims)} will leave"
 
 
-class NotYourTurn(Reason):
+class NotYourTurn(Reason, frozen=True):
     """Others are ahead in the time-sharing order."""
 
     ahead: int
@@ -180,7 +180,7 @@ class NotYourTurn(Reason):
         return f"{self.ahead} jobs that have had less of the cluster go first"
 
 
-class NotLookedAt(Reason):
+class NotLookedAt(Reason, frozen=True):
     """The cycle's depth was reached before this job's turn."""
 
     depth: int
@@ -189,12 +189,12 @@ class NotLookedAt(Reason):
         return f"more than {self.depth} jobs are ahead in the queue"
 
 
-class HeldByPerson(Reason):
+class HeldByPerson(Reason, frozen=True):
     def sentence(self) -> str:
         return "held; release it with: muster release ID"
 
 
-class NotBefore(Reason):
+class NotBefore(Reason, frozen=True):
     begin_at: float
     in_seconds: float
 
@@ -202,14 +202,14 @@ class NotBefore(Reason):
         return f"asked to begin in {show_seconds(self.in_seconds)}"
 
 
-class DependsOn(Reason):
+class DependsOn(Reason, frozen=True):
     jobs: tuple[JobId, ...]
 
     def sentence(self) -> str:
         return f"waits for {', '.join(self.jobs)} to end"
 
 
-class ArrayFull(Reason):
+class ArrayFull(Reason, frozen=True):
     array: str
     most_at_once: int
 

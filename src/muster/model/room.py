@@ -58,11 +58,10 @@ class Hardware:
 
     def free_room(self) -> "Room":
         """The room when nothing runs."""
-        column = lambda name: np.array([getattr(n, name) for n in self.nodes], np.int64)  # noqa: E731
         return Room(
-            cpus=column("cpus_milli"),
-            memory=column("memory_bytes"),
-            disk=column("disk_bytes"),
+            cpus=np.array([n.cpus_milli for n in self.nodes], np.int64),
+            memory=np.array([n.memory_bytes for n in self.nodes], np.int64),
+            disk=np.array([n.disk_bytes for n in self.nodes], np.int64),
             gpu=np.where(self.gpu_healthy, MILLI, 0).astype(np.int64),
             is_open=np.array([n.health is Health.UP for n in self.nodes], np.bool_),
             kinds=np.zeros((self.count, 4), np.int64),
@@ -156,9 +155,7 @@ class Room:
         """Give a part's resources back."""
         self._change(node, shape, devices, device_milli, 1)
 
-    def _change(
-        self, node: int, shape: Shape, devices: Sequence[int], device_milli: int, sign: int
-    ) -> None:
+    def _change(self, node: int, shape: Shape, devices: Sequence[int], device_milli: int, sign: int) -> None:
         self.cpus[node] += sign * shape.cpus_milli
         self.memory[node] += sign * shape.memory_bytes
         if shape.disk_bytes:

@@ -31,9 +31,7 @@ class LaneKey(NamedTuple):
 
     @classmethod
     def of(cls, job: Job) -> "LaneKey":
-        return cls(
-            job.team, job.owner, job.priority, job.gang, job.time_limit_seconds, kind_of(job.name)
-        )
+        return cls(job.team, job.owner, job.priority, job.gang, job.time_limit_seconds, kind_of(job.name))
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -57,7 +55,8 @@ class Running(msgspec.Struct, frozen=True, gc=False):
     seats: tuple[Seat, ...]
     held: Resources
     placed_at: float
-    expected_seconds: float | None
+    expected_end: float  # infinite where nothing is known
+    latest_end: float
     started_at: float | None
     state: State
     attained_seconds: float = 0.0  # in earlier attempts

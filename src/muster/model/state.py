@@ -73,7 +73,11 @@ def diagram() -> str:
     for (source, event), target in TRANSITIONS.items():
         if source is not target:
             arrows.setdefault((source, target), []).append(event.__name__)
-    lines = ["stateDiagram-v2", "    [*] --> QUEUED: Submitted", "    [*] --> HELD: Submitted, held"]
+    lines = [
+        "stateDiagram-v2",
+        "    [*] --> QUEUED: Submitted",
+        "    [*] --> HELD: Submitted, held",
+    ]
     for (source, target), names in arrows.items():
         lines.append(f"    {source} --> {target}: {', '.join(names)}")
     return "\n".join([*lines, "    ENDED --> [*]"])

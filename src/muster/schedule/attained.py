@@ -53,9 +53,7 @@ class Ranking(NamedTuple):
 
 def waiting_contender(waiting: Waiting) -> Contender:
     size = (waiting.asked.gpus_milli or waiting.asked.cpus_milli) / MILLI
-    return Contender(
-        waiting.job, waiting, None, waiting.attained_seconds, waiting.done_seconds, size
-    )
+    return Contender(waiting.job, waiting, None, waiting.attained_seconds, waiting.done_seconds, size)
 
 
 def running_contender(running: Running, now: float) -> Contender:
@@ -131,7 +129,7 @@ def _gittins(contenders: list[Contender], snap: Snapshot) -> Ranking:
     runs = np.array([c.running is not None for c in contenders])
     rank = sizes**_SIZE_POWER / index
     rank[runs] /= _STAYING
-    arrival = [c.job.submitted_at for c in contenders]
+    arrival = np.array([c.job.submitted_at for c in contenders])
     order = np.lexsort((arrival, -ages, ~runs, rank))
     changes = {
         c.job.id: float(EDGES[level + 1] - age)

@@ -10,13 +10,14 @@ is missed only if a job without a limit outlives all expectation, or a node is l
 its turn until it starts.
 """
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from muster.model.events import Seat
-from muster.model.job import Gang, Part, Together
+from muster.model.job import Gang, JobId, Part, Together
 from muster.model.plan import Promise
 from muster.model.room import Ints
 from muster.model.snapshot import Waiting
@@ -25,6 +26,8 @@ from muster.schedule.place import NO_GUARDS, Guarded
 from muster.schedule.predict import Lasts
 from muster.schedule.row import Row, row_capacity, seat_in
 from muster.schedule.scratch import Scratch
+
+Forecast = tuple[float, tuple[Seat, ...], Guarded]  # when, where, and what is left of those nodes then
 
 
 class Leaving(NamedTuple):
@@ -41,48 +44,93 @@ class Guard(NamedTuple):
     rows: Guarded
     seats: tuple[Seat, ...]
 
+    starts_at: float
+
     def delayed_by(self, now: float, lasts: Lasts) -> bool:
         """Whether a job that starts now would still be there."""
-        return self.promise.starts_at < now + (lasts.firm if self.promise.firm else lasts.plan)
+        return self.starts_at < now + (lasts.firm if self.promise.firm else lasts.plan)
 
 
 class Promises:
     """The promises and plans of one cycle."""
 
     def __init__(
-        self, scratch: Scratch, leaving: Callable[[bool], list[Leaving]], now: float
+        self,
+        scratch: Scratch,
+        leaving: Callable[[bool], list[Leaving]],
+        now: float,
+        memo: dict[object, object],
     ) -> None:
-        self._scratch, self._now = scratch, now
+        self._scratch, self._now, self._memo = scratch, now, memo
         self._find_leaving = leaving
         self._leaving: dict[bool, list[Leaving]] = {}
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
+        self._open: list[tuple[Waiting, bool]] = []  # not worked out yet
 
     @property
     def made(self) -> tuple[Promise, ...]:
-        return tuple(g.promise for g in self._guards)
+        worked_out = tuple(g.promise for g in self._guards)
+        return worked_out + tuple(Promise(w.job.id, firm=firm) for w, firm in self._open)
 
     def __len__(self) -> int:
-        return len(self._guards)
+        return len(self._guards) + len(self._open)
 
     def leaves(self, lasts: Lasts, seats: tuple[Seat, ...]) -> None:
         """Somebody else will leave, too."""
         self._later.append((lasts, seats))
 
-    def reserve(self, waiting: Waiting, *, firm: bool) -> Promise | None:
-        """Keep room for the job from the first moment at which it fits; None if none is known."""
-        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards)
-        found = forecast.first(self._in_order(firm), self._now)
+    def reserve(self, waiting: Waiting, *, firm: bool) -> None:
+        """Keep room for the job from the first moment at which it fits.
+
+        When and where that is gets worked out once somebody comes who could delay it.
+        """
+        self._open.append((waiting, firm))
+
+    def worked_out(self, waiting: Waiting) -> Promise | None:
+        """The job's promise with its time and place; None if no moment is known at which it fits."""
+        self._work_out()
+        mine = (g.promise for g in self._guards if g.promise.job == waiting.job.id)
+        return next(mine, None)
+
+    def _work_out(self) -> None:
+        while self._open:
+            self._guard(*self._open.pop(0))
+
+    def _guard(self, waiting: Waiting, firm: bool) -> None:
+        found = self._forecast(waiting, firm)
         if found is None:
-            return None
+            return
         at, seats, rows = found
         nodes = tuple(dict.fromkeys(s.node for s in seats))
         promise = Promise(waiting.job.id, at, nodes, firm)
-        self._guards.append(Guard(promise, rows, seats))
-        return promise
+        self._guards.append(Guard(promise, rows, seats, at))
+
+    def _forecast(self, waiting: Waiting, firm: bool) -> Forecast | None:
+        """Worked out, or remembered while nobody has come, gone, or outlived what was expected."""
+        log = self._scratch.room.log
+        if self._guards or self._later:
+            return self._work_out_one(waiting, firm)
+        key = ("forecast", firm)
+        mark, job_id, until, found = cast(
+            tuple[int, JobId, float, Forecast | None], self._memo.get(key, (-1, "", 0.0, None))
+        )
+        if mark != log.base or job_id != waiting.job.id or self._now >= until:
+            found = self._work_out_one(waiting, firm)
+            until = min((x.at for x in self._in_order(firm)), default=math.inf)
+            self._memo[key] = (log.base, waiting.job.id, until, found)
+        if found is None:
+            return None
+        at, seats, rows = found
+        return at, seats, {node: row.copy() for node, row in rows.items()}
+
+    def _work_out_one(self, waiting: Waiting, firm: bool) -> Forecast | None:
+        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards)
+        return forecast.first(self._in_order(firm), self._now)
 
     def guarded(self, lasts: Lasts) -> Guarded:
         """What a job that starts now must leave free, by node."""
+        self._work_out()
         delayed = [g for g in self._guards if g.delayed_by(self._now, lasts)]
         if not delayed:
             return NO_GUARDS
@@ -127,22 +175,24 @@ class _Forecast:
         self._sums = [int(m.sum()) for m in self._many]
         for guard in guards:  # what is promised to others is taken, whenever they come
             for seat in guard.seats:
-                self._change(seat, leaves=False)
+                self._row(self._hw.index[seat.node]).take(seat)
+            self._recount({self._hw.index[seat.node] for seat in guard.seats})
 
-    def first(
-        self, leaving: list[Leaving], now: float
-    ) -> tuple[float, tuple[Seat, ...], Guarded] | None:
-        """When, where, and what is left of those nodes then."""
+    def first(self, leaving: list[Leaving], now: float) -> Forecast | None:
         seats = self._seats()
         if seats is not None:
             return now, seats, self._left(seats)
-        i = 0
+        i, index = 0, self._hw.index
         while i < len(leaving):
             at = leaving[i].at
+            changed: set[int] = set()
             while i < len(leaving) and leaving[i].at <= at:
                 for seat in leaving[i].seats:
-                    self._change(seat, leaves=True)
+                    node = index[seat.node]
+                    self._row(node).give(seat)
+                    changed.add(node)
                 i += 1
+            self._recount(changed)
             if all(s >= p.count for s, p in zip(self._sums, self._gang.parts, strict=True)):
                 seats = self._seats()
                 if seats is not None:
@@ -155,16 +205,16 @@ class _Forecast:
             row = self._rows[node] = Row.of(self._room, node)
         return row
 
-    def _change(self, seat: Seat, *, leaves: bool) -> None:
-        node = self._hw.index[seat.node]
-        row = self._row(node)
-        (row.give if leaves else row.take)(seat)
-        if not self._room.is_open[node]:
-            return
+    def _recount(self, nodes: set[int]) -> None:
+        """How many parts the changed nodes can take now."""
         for k, part in enumerate(self._gang.parts):
-            many = row_capacity(self._hw, node, row, part.shape)
-            self._sums[k] += many - int(self._many[k][node])
-            self._many[k][node] = many
+            counts = self._many[k]
+            for node in nodes:
+                before = counts[node]
+                many = row_capacity(self._hw, node, self._rows[node], part.shape)
+                if many != before and self._room.is_open[node]:
+                    self._sums[k] += many - int(before)
+                    counts[node] = many
 
     def _seats(self) -> tuple[Seat, ...] | None:
         """Seats for all parts in the rows as they are; takes nothing."""
@@ -175,9 +225,7 @@ class _Forecast:
                 return tuple(seats)
         return None
 
-    def _sit(
-        self, k: int, part: Part, group: Ints | None, taken: dict[int, Row], seats: list[Seat]
-    ) -> bool:
+    def _sit(self, k: int, part: Part, group: Ints | None, taken: dict[int, Row], seats: list[Seat]) -> bool:
         """Put one kind of parts on the nodes that take most of them."""
         many = self._many[k] if group is None else np.where(group, self._many[k], 0)
         left = part.count

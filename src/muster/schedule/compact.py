@@ -27,7 +27,7 @@ def moves_for(
     found = evictions.cheapest(waiting, _movable)
     if found is None or len(found.jobs) > policy.most_moves:
         return None
-    if promise is not None:
+    if promise is not None and promise.starts_at is not None:
         asked = waiting.job.gang.asked()
         weight = (asked.gpus_milli or asked.cpus_milli) / MILLI
         gain = max(0.0, promise.starts_at - now) * weight

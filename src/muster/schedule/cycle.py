@@ -5,7 +5,7 @@ in the order the policy says, and get it if no promise is delayed.
 """
 
 from muster.model.job import JobId
-from muster.model.plan import Evict, Plan, Promise, Wait
+from muster.model.plan import Evict, Plan, Wait
 from muster.model.policy import ROTATING, Policy
 from muster.model.reasons import (
     ArrayFull,
@@ -75,17 +75,23 @@ class _Cycle(Offers):
             reason = self.offer(waiting)
             if reason is None:
                 turns.placed(waiting)
-            elif isinstance(reason, ArrayFull | BehindPromise):
+            elif self._is_its_own(reason):
                 self.job_waits[waiting.job.id] = Wait((reason,))
                 turns.passed()
             else:
                 self.lane_waits[turns.set_aside()] = Wait((reason,))
-                if reason.infeasible:
+                if reason.infeasible or isinstance(reason, BehindPromise):
                     continue
                 self._make_room(waiting, reason)
                 if self.policy.backfill == "none":
                     return self._nobody_passes(turns, waiting)
         return None
+
+    def _is_its_own(self, reason: Reason) -> bool:
+        """Whether the next job of the lane may be luckier: it is of another array, or known to be shorter."""
+        if isinstance(reason, BehindPromise):
+            return self.policy.runtimes == "true"
+        return isinstance(reason, ArrayFull)
 
     def _nobody_passes(self, turns: Turns, waiting: Waiting) -> None:
         for key in turns.rest():
@@ -96,8 +102,6 @@ class _Cycle(Offers):
 
     def _keeps_room_for(self, waiting: Waiting) -> bool:
         """Whether a reservation is to be had: so many for each kind of hardware asked for."""
-        if self.policy.backfill == "none":
-            return False
         return self.reserved.get(_hardware_of(waiting), 0) < self.policy.reservations
 
     def _make_room(self, waiting: Waiting, reason: Reason, *, promised: bool = False) -> None:
@@ -107,12 +111,12 @@ class _Cycle(Offers):
         if not promised and not self._keeps_room_for(waiting):
             return
         firm = promised or self._patience_is_over(waiting)
-        promise = self.promises.reserve(waiting, firm=firm)
-        if promise is not None:
-            kind = _hardware_of(waiting)
-            self.reserved[kind] = self.reserved.get(kind, 0) + 1
+        if self.policy.backfill != "none":
+            self.promises.reserve(waiting, firm=firm)
+        kind = _hardware_of(waiting)
+        self.reserved[kind] = self.reserved.get(kind, 0) + 1
         if self.policy.compact:
-            self._compact(waiting, promise)
+            self._compact(waiting)
 
     def _patience_is_over(self, waiting: Waiting) -> bool:
         """Whether a plan becomes a promise: it waited several times as long as it asked to run."""
@@ -145,9 +149,13 @@ class _Cycle(Offers):
             leaving = saving + self.policy.grace_seconds
             self.promises.leaves(Lasts(leaving, leaving), victim.seats)
 
-    def _compact(self, waiting: Waiting, promise: Promise | None) -> None:
+    def _compact(self, waiting: Waiting) -> None:
+        """Move others out of its way, if enough is free but not together."""
         if self.evictions.full or not self.evictions.any_movable:
             return
+        if self.scratch.room.gpu.sum() < waiting.asked.gpus_milli:
+            return
+        promise = self.promises.worked_out(waiting)
         moves = moves_for(waiting, promise, self.evictions, self.placer, self.policy, self.now)
         if moves is not None:
             self._evict(moves, waiting.job.id)

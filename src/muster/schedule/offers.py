@@ -4,6 +4,8 @@ An offer is taken (the job starts) or declined with a typed reason. Room only sh
 gang that did not fit is not tried again.
 """
 
+from typing import cast
+
 from muster.model.events import Seat
 from muster.model.job import Gang, JobId
 from muster.model.plan import Evict, Plan, Start, Wait, Withdraw
@@ -38,15 +40,20 @@ class Offers:
         self.scratch = Scratch(snap.hardware, snap.room)
         self.placer = Placer(self.scratch, Ranker(self.scratch, policy, snap))
         self.evictions = Evictions(snap, policy, self.book, self.scratch, now)
-        self.promises = Promises(self.scratch, self._leaving, now)
+        self.promises = Promises(self.scratch, self._leaving, now, snap.memo)
         self.arrays = dict(snap.array_running)
-        self.full: dict[Gang, Wait] = {}  # gangs that don't fit
+        self.full = self._known_full()  # gangs that don't fit
         self.behind: dict[Gang, tuple[Lasts, Reason]] = {}  # or not for as long as this
         self.starts: list[Start] = []
         self.evicts: list[Evict] = []
         self.lane_waits: dict[LaneKey, Wait] = {}
         self.job_waits: dict[JobId, Wait] = {}
         self.wakes: list[float] = []
+
+    def _known_full(self) -> dict[Gang, Wait]:
+        """What did not fit the last time, if nothing has changed since."""
+        mark, known = cast(tuple[int, dict[Gang, Wait]], self.snap.memo.get("full", (-1, {})))
+        return dict(known) if mark == self.snap.room.log.end else {}
 
     def eligible(self) -> Lanes:
         """The lanes, with those whose time has come."""
@@ -89,10 +96,15 @@ class Offers:
         blocked = self.behind.get(gang)
         if blocked is not None and long.plan >= blocked[0].plan and long.firm >= blocked[0].firm:
             return blocked[1]
-        guarded = self.promises.guarded(long)
-        seats = self.placer.place(gang, guarded)
+        seats = self.placer.place(gang)
         if seats is None:
-            return self._no_room(gang, long, bool(guarded))
+            self.full[gang] = Wait((why_not(self.snap.hardware, self.scratch.room, gang),))
+            return self.full[gang].reasons[0]
+        if len(self.promises):
+            delayed = self._beside_promises(gang, long, seats)
+            if isinstance(delayed, Reason):
+                return delayed
+            seats = delayed
         self.start(waiting, seats, long)
         return None
 
@@ -103,28 +115,31 @@ class Offers:
         if impossible is not None:
             return impossible
         place = job.array
-        if place is not None and place.most_at_once is not None:
-            if self.arrays.get(place.array, 0) >= place.most_at_once:
-                return ArrayFull(place.array, place.most_at_once)
+        most = None if place is None else place.most_at_once
+        if place is not None and most is not None and self.arrays.get(place.array, 0) >= most:
+            return ArrayFull(place.array, most)
         return self.book.refuses(job.team, waiting.asked)
 
-    def _no_room(self, gang: Gang, long: Lasts, guarded: bool) -> Reason:
-        if guarded:
-            with self.scratch.trial():
-                fits_but = self.placer.place(gang) is not None
-            promise = self.promises.in_the_way(long)
-            if fits_but and promise is not None:
-                reason = BehindPromise(promise.job, promise.starts_at - self.now, long.plan)
-                self.behind[gang] = (long, reason)
-                return reason
-        self.full[gang] = Wait((why_not(self.snap.hardware, self.scratch.room, gang),))
-        return self.full[gang].reasons[0]
+    def _beside_promises(self, gang: Gang, long: Lasts, seats: tuple[Seat, ...]) -> tuple[Seat, ...] | Reason:
+        """The seats, others that delay no promise, or why there are none."""
+        self.scratch.leave_all(seats)  # promises are reckoned without it
+        guarded = self.promises.guarded(long)
+        again = self.placer.place(gang, guarded)
+        if again is not None:
+            return again
+        promise = self.promises.in_the_way(long)
+        assert promise is not None
+        assert promise.starts_at is not None
+        reason = BehindPromise(promise.job, promise.starts_at - self.now, long.plan)
+        self.behind[gang] = (long, reason)
+        return reason
 
     def start(self, waiting: Waiting, seats: tuple[Seat, ...], long: Lasts) -> None:
         """Enter a start, everywhere it counts. The seats are taken already."""
         job = waiting.job
         because = "backfill" if len(self.promises) else "order"
-        self.starts.append(Start(job.id, waiting.attempt + 1, seats, long.plan, because))
+        attempt = waiting.attempt + 1
+        self.starts.append(Start(job.id, attempt, seats, long.plan, long.firm, because))
         self.book.book(job.team, held_by(seats))
         self.promises.seated(seats, long)
         if job.array is not None:
@@ -132,13 +147,12 @@ class Offers:
 
     def _leaving(self, firm: bool) -> list[Leaving]:
         """When running jobs leave: likely, or at the latest."""
-        return [
-            Leaving(leaves_at(r, self.policy, self.now, firm=firm), r.seats)
-            for r in self.snap.running.values()
-        ]
+        return [Leaving(leaves_at(r, self.now, firm=firm), r.seats) for r in self.snap.running.values()]
 
     def plan(self) -> Plan:
         """The answer."""
+        if not self.starts:
+            self.snap.memo["full"] = (self.snap.room.log.end, self.full)
         return Plan(
             starts=tuple(self.starts),
             evicts=tuple(self.evicts),

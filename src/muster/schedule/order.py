@@ -10,9 +10,9 @@ owner's jobs alternates with the others'.
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 
-from muster.model.job import JobId, Priority
+from muster.model.job import Priority
 from muster.model.policy import Policy
-from muster.model.snapshot import Account, Holder, LaneKey, Snapshot, Waiting
+from muster.model.snapshot import Holder, LaneKey, Snapshot, Waiting
 from muster.model.tenancy import ROOT
 from muster.model.units import HOUR, MINUTE
 from muster.schedule.predict import estimate
@@ -55,9 +55,7 @@ class Branch:
 class Turns:
     """The order, consumed one job at a time: say what came of each before asking for the next."""
 
-    def __init__(
-        self, snap: Snapshot, policy: Policy, book: QuotaBook, now: float, lanes: Lanes
-    ) -> None:
+    def __init__(self, snap: Snapshot, policy: Policy, book: QuotaBook, now: float, lanes: Lanes) -> None:
         self._snap, self._policy, self._book, self._now = snap, policy, book, now
         self._fair = policy.order == "fair"
         self._total = snap.hardware.total.vector()

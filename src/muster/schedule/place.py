@@ -17,7 +17,6 @@ from muster.schedule.row import Row, seat_in
 from muster.schedule.scratch import Scratch
 
 
-
 class Ranks(Protocol):
     """What knows which node is best, and which devices on it (see ``rank``)."""
 

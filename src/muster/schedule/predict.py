@@ -2,17 +2,19 @@
 
 Each of the owner's last runs is a sample; it weighs three times more for each of: the same limit asked, the
 same gang, the same kind of name. The limit asked is one more sample, of weight one: people know something.
+Without a limit, and until its owner has run anything, what others ran lately has to serve.
 Two averages serve two purposes. The *mean* errs on the long side and orders the queue; the geometric mean,
 the *plan*, is what most jobs stay near, and says when room becomes free. ``spread`` tells between what
 bounds eight tenths of the samples lie.
 
-Where a no must be certain, only the *ceiling* counts: the limit asked, or, without one, several times the plan.
+Where a no must be certain, only the *ceiling* counts: the limit asked, or, without one, several times
+the plan.
 """
 
 import math
 from typing import NamedTuple
 
-from muster.model.history import EVERYBODY, History
+from muster.model.history import History, whose_history
 from muster.model.policy import Policy
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.units import DAY, HOUR
@@ -31,18 +33,20 @@ class Estimate(NamedTuple):
 
 def estimate(history: History, lane: LaneKey, memo: dict[object, object]) -> Estimate:
     """The lane's run time as history has it. Remembered until one of the owner's jobs ends."""
-    runs = history.runs.get(lane.owner, ())
+    runs = history.runs.get(whose_history(lane.owner, lane.team), ())
     key = ("estimate", lane)
+    basis = runs or history.typical_seconds
     kept = memo.get(key)
-    if isinstance(kept, tuple) and kept[0] is runs:
+    if isinstance(kept, tuple) and (kept[0] is basis or kept[0] == basis):
         found: Estimate = kept[1]
         return found
-    samples = _samples(history, lane)
-    total = sum(w for _, w in samples)
-    mean = sum(s * w for s, w in samples) / total
-    plan = math.exp(sum(math.log(s) * w for s, w in samples) / total)
-    made = Estimate(mean, plan)
-    memo[key] = (runs, made)
+    total = mean = logs = 0.0
+    for seconds, weight in _samples(history, lane):
+        total += weight
+        mean += weight * seconds
+        logs += weight * math.log(seconds)
+    made = Estimate(mean / total, math.exp(logs / total))
+    memo[key] = (basis, made)
     return made
 
 
@@ -55,9 +59,14 @@ def spread(history: History, lane: LaneKey, part: float = 0.8) -> tuple[float, f
 
 def _samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
     """Run times with their weights."""
-    limit = lane.limit_seconds if lane.limit_seconds is not None else math.inf
-    samples = [(max(_first_guess(history, lane), 1.0), 1.0)]
-    for run in history.runs.get(lane.owner, ()):
+    runs = history.runs.get(whose_history(lane.owner, lane.team), ())
+    limit = lane.limit_seconds
+    if limit is None:
+        limit = math.inf
+        samples = [] if runs else [(_first_guess(history), 1.0)]
+    else:
+        samples = [(max(limit, 1.0), 1.0)]
+    for run in runs:
         weight = 1.0
         if run.limit_seconds == lane.limit_seconds:
             weight *= _LIKER
@@ -69,14 +78,9 @@ def _samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
     return samples
 
 
-def _first_guess(history: History, lane: LaneKey) -> float:
-    """What is known before the owner has run anything: the limit asked, or what others ran."""
-    if lane.limit_seconds is not None:
-        return lane.limit_seconds
-    others = history.runs.get(EVERYBODY, ())
-    if not others:
-        return _UNHEARD_OF
-    return math.exp(sum(math.log(max(r.seconds, 1.0)) for r in others) / len(others))
+def _first_guess(history: History) -> float:
+    """What is known of a job without a limit before its owner has run anything: what others ran."""
+    return _UNHEARD_OF if history.typical_seconds is None else history.typical_seconds
 
 
 def _quantile(samples: list[tuple[float, float]], part: float) -> float:
@@ -115,13 +119,7 @@ def lasts(snap: Snapshot, policy: Policy, waiting: Waiting) -> Lasts:
     return Lasts(plan, ceiling(limit, plan))
 
 
-def leaves_at(running: Running, policy: Policy, now: float, *, firm: bool) -> float:
-    """When a running job's seats become free. One that outlived its plan is given its ceiling."""
-    expected = running.expected_seconds
-    if expected is None:
-        return math.inf
-    if policy.runtimes == "predicted":
-        longest = ceiling(running.job.time_limit_seconds, expected)
-        if firm or running.placed_at + expected <= now:
-            expected = max(longest, expected)
-    return max(running.placed_at + expected, now)
+def leaves_at(running: Running, now: float, *, firm: bool) -> float:
+    """When a running job's seats become free. One that outlived its plan is given the longest it can take."""
+    end = running.latest_end if firm or running.expected_end <= now else running.expected_end
+    return max(end, now)

@@ -162,9 +162,7 @@ class Evictions:
         by = (hw.racks if gang.together is Together.RACK else hw.switches)[nodes]
         return [nodes[by == group] for group in np.unique(by[by >= 0])]
 
-    def _cheapest_in(
-        self, part: Part, together: Together, nodes: Index, cause: Cause
-    ) -> Victims | None:
+    def _cheapest_in(self, part: Part, together: Together, nodes: Index, cause: Cause) -> Victims | None:
         """Take the cheapest step on any of the nodes, again and again, until all parts have room."""
         hw, room = self._snap.hardware, self._scratch.room
         spread = together is Together.SPREAD

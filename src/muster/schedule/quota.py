@@ -104,7 +104,7 @@ class QuotaBook:
         return None
 
     def borrows(self, team: str, asked: Resources, claimant: str) -> bool:
-        """Whether the team holds more than it owns of what is asked, at a level that ``claimant`` is not in."""
+        """Whether the team holds more than it owns of what is asked, where ``claimant`` has no part."""
         vector = asked.vector()
         shielded = self._tenancy.path(claimant)
         self._ensure(team, self._tenancy.teams)
@@ -142,9 +142,7 @@ def _plant(teams: object, r: int, total: int) -> dict[str, _Branch]:
 
     def grow(name: str, own: int, borrow: Quota | None, lend: Quota | None) -> _Branch:
         branch = tree[name] = _Branch()
-        below = [
-            grow(c.name, c.quota.amounts()[r] or 0, c.borrow, c.lend) for c in children.get(name, ())
-        ]
+        below = [grow(c.name, c.quota.amounts()[r] or 0, c.borrow, c.lend) for c in children.get(name, ())]
         branch.owned = own + sum(b.owned for b in below)
         branch.pool = own + sum(b.lendable for b in below)
         branch.named = name in teams and (

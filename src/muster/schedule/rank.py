@@ -1,8 +1,9 @@
 """Which of the nodes that fit is best: a score per node, lower is better, remembered per shape.
 
-A score depends on one node's free resources, the shape and the mix, and on nothing else (see ``score``). So scores
-are kept from one use to the next, and from one cycle to the next, and only nodes that changed since are
-scored again: a cycle costs what has changed, not what exists. What is remembered never changes a plan.
+A score depends on one node's free resources, the shape and the mix, and on nothing else (see ``score``).
+So scores are kept from one use to the next, and from one cycle to the next, and only nodes that changed
+since are scored again: a cycle costs what has changed, not what exists. What is remembered never changes
+a plan.
 """
 
 from collections.abc import Callable

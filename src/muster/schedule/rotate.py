@@ -5,8 +5,8 @@ takes free room if there is some, and otherwise claims the seats of the least im
 is passed, and worse-ranked jobs are still tried. A job whose room others must leave first starts in the next
 cycle, when they have.
 
-Two rooms are kept side by side: ``claimed`` has only those seated who were visited and stay; ``free`` also has
-those who run and were not visited yet.
+Two rooms are kept side by side: ``claimed`` has only those seated who were visited and stay; ``free``
+also has those who run and were not visited yet.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ from muster.schedule.attained import Contender, ranked, running_contender, waiti
 from muster.schedule.fit import feasible, usable_devices
 from muster.schedule.offers import Offers
 from muster.schedule.place import Placer
-from muster.schedule.predict import Lasts, lasts
+from muster.schedule.predict import lasts
 from muster.schedule.rank import lowest
 from muster.schedule.row import Row, device_needs
 from muster.schedule.scratch import Scratch
@@ -34,9 +34,7 @@ def rotate(snap: Snapshot, policy: Policy, *, now: float) -> Plan:
     rotation = _Rotation(snap, policy, now)
     # 1. Everybody who waits or runs contends; who is leaving or just placed is left alone.
     contenders = [waiting_contender(w) for jobs in rotation.eligible().values() for w in jobs]
-    contenders += [
-        running_contender(r, now) for r in snap.running.values() if rotation.evictable(r)
-    ]
+    contenders += [running_contender(r, now) for r in snap.running.values() if rotation.evictable(r)]
     ranking = ranked(contenders, snap, policy, now)
     # 2. In order of rank, each keeps, takes or claims its room.
     rotation.enter(ranking.contenders)
@@ -47,9 +45,7 @@ def rotate(snap: Snapshot, policy: Policy, *, now: float) -> Plan:
             rotation.contend(contender.waiting, place)
     # 3. Ranks change as jobs run: look again then.
     rotation.wakes += [
-        now + ranking.changes_in[job_id]
-        for job_id in rotation.seated
-        if job_id in ranking.changes_in
+        now + ranking.changes_in[job_id] for job_id in rotation.seated if job_id in ranking.changes_in
     ]
     return rotation.plan()
 

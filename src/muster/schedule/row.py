@@ -71,8 +71,11 @@ def row_capacity(hw: Hardware, node: int, row: Row, shape: Shape) -> int:
     if shape.disk_bytes:
         many = min(many, row.disk // shape.disk_bytes)
     if shape.gpus and many > 0:
-        free, need = row.gpu, device_needs(hw, node, shape)
-        seats = sum(f // n for f, n in zip(free, need, strict=True) if n)
+        if shape.gpu_milli == MILLI and not shape.gpu_models and not shape.gpu_memory_bytes:
+            seats = row.gpu.count(MILLI)
+        else:
+            needs = device_needs(hw, node, shape)
+            seats = sum(max(have, 0) // n for have, n in zip(row.gpu, needs, strict=True) if n)
         many = min(many, seats // shape.gpus)
     return max(many, 0)
 

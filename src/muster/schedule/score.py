@@ -1,9 +1,10 @@
 """Scores of nodes for a part, lower is better: the published placement policies. Ours is in ``waste``.
 
-Each is a function of a node's free resources and the shape (and, for ``fgd`` and ours, the mix). Whole GPUs take
-the first idle devices; a shared one the tightest that fits, unless the score itself chooses (it then returns the
-device with the score). The published ones are rounded to whole points, as in the study that compared
-them (Weng et al., ATC'23): the rounding makes ties, and ties go to the first node, which matters.
+Each is a function of a node's free resources and the shape (and, for ``fgd`` and ours, the mix). Whole
+GPUs take the first idle devices; a shared one the tightest that fits, unless the score itself chooses
+(it then returns the device with the score). The published ones are rounded to whole points, as in the
+study that compared them (Weng et al., ATC'23): the rounding makes ties, and ties go to the first node,
+which matters.
 """
 
 from typing import Protocol
@@ -185,9 +186,9 @@ class Fragmentation(Published):
         return -points.max(axis=1), points.argmax(axis=1)
 
     def _fragmented(self, gpu: Ints, cpus: Ints, model: Ints) -> Floats:
-        free = gpu.sum(axis=1)
+        free: Ints = gpu.sum(axis=1)
         if not self._weights.size:
-            return free.astype(float)
+            return free.astype(np.float64)
         large = gpu[:, None, :] >= self._milli[:, None]
         fits = large.sum(axis=2) >= self._gpus
         fits &= (cpus[:, None] >= self._cpus) & (self._gpus > 0) & self._allowed[model]
@@ -197,7 +198,8 @@ class Fragmentation(Published):
 
     @staticmethod
     def _points(less: Floats) -> Floats:
-        return np.floor(100 / (1 + np.exp(-less / MILLI)))
+        points: Floats = np.floor(100 / (1 + np.exp(-less / MILLI)))
+        return points
 
 
 def _class_of(shape: Shape) -> tuple[int, int, int, tuple[str, ...]]:

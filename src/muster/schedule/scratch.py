@@ -1,8 +1,8 @@
 """A trial copy of the room. What is tried and not committed is undone when the trial ends.
 
-    with scratch.trial() as trial:
-        ...scratch.sit(seat)...
-        trial.commit()
+with scratch.trial() as trial:
+    ...scratch.sit(seat)...
+    trial.commit()
 """
 
 from collections.abc import Iterable

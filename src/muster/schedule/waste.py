@@ -1,20 +1,20 @@
 """Our placement score: put a part where the waste to be expected grows least.
 
-``fgd`` asks of a node whether one more part of each kind would fit. We ask what the node's free room will end up
-worth if the mix goes on filling it, somewhat choosily. The waste to be expected of a node is
+``fgd`` asks of a node whether one more part of each kind would fit. We ask what the node's free room
+will end up worth if the mix goes on filling it, somewhat choosily. The waste to be expected of a node is
 
-    3 · Σ over devices of hole[free share]   +   strand[cpus, usable GPU]   +   0.3 · broken[cpus, idle devices]
+    3 · Σ over devices of hole[free share]  +  strand[cpus, usable GPU]  +  0.3 · broken[cpus, idle devices]
 
-- ``hole[g]``: of a share g free on one device, how much will stay unused. A part of the mix comes (or, for an
-  unpopular g, none does in time), takes its share, and leaves a smaller hole; fillings that leave less are
-  preferred. Nothing fits: all of it is waste.
-- ``strand[c, u]``: of the usable GPU left (free less holes), how much will be stranded for want of cpus: the same
-  recursion over the whole node.
+- ``hole[g]``: of a share g free on one device, how much will stay unused. A part of the mix comes (or,
+  for an unpopular g, none does in time), takes its share, and leaves a smaller hole; fillings that leave
+  less are preferred. Nothing fits: all of it is waste.
+- ``strand[c, u]``: of the usable GPU left (free less holes), how much will be stranded for want of cpus:
+  the same recursion over the whole node.
 - ``broken[c, k]``: of k idle devices, how many jobs of several GPUs could not use.
 
-So complementary shares find each other, cpus stay beside free GPUs, and cpu-only parts go where no GPU is left.
-A small best-fit term decides between equals. The tables follow from the mix alone, one set per GPU model;
-scoring a node is a few look-ups.
+So complementary shares find each other, cpus stay beside free GPUs, and cpu-only parts go where no GPU
+is left. A small best-fit term decides between equals. The tables follow from the mix alone, one set per
+GPU model; scoring a node is a few look-ups.
 """
 
 import math
@@ -33,7 +33,10 @@ from muster.schedule.score import Scored
 _HOLE, _BROKEN, _TIGHT = 3.0, 0.3, 12.0  # weights, against 1 for what is stranded
 _COVERS = 0.95  # of the parts asked for; all kinds with several GPUs besides
 
-_OFFERS, _CHOOSY = 45.0, 40.0  # a hole sees so many offers; what leaves 40 more is a third as likely
+_OFFERS, _CHOOSY = (
+    45.0,
+    40.0,
+)  # a hole sees so many offers; what leaves 40 more is a third as likely
 _NODE_OFFERS, _NODE_CHOOSY = 7.0, 250.0  # the same for the node as a whole
 _CPU_ROWS = 256
 _GRAIN = 65536  # holes are multiples of 1/65536, so that their sums are exact in any order
@@ -77,7 +80,11 @@ class Waste:
         self._hole_at = model * (MILLI + 1)
         self._row_at = model[:, 0] * self._rows
         # The same once more as plain lists, for one node at a time.
-        self._holes, self._strands, self._brokens = holes.tolist(), strands.tolist(), broken.tolist()
+        self._holes, self._strands, self._brokens = (
+            holes.tolist(),
+            strands.tolist(),
+            broken.tolist(),
+        )
         self._hole_ats, self._row_ats = self._hole_at.tolist(), self._row_at.tolist()
         self._known: dict[int, _Node] = {}
 
@@ -136,13 +143,15 @@ class Waste:
             after, device, free = self._best_device(shape, node, known, cpu_row)
         return after - known.waste + left * self._per_cpu + free * self._per_gpu, device
 
-    def _best_device(
-        self, shape: Shape, node: int, known: _Node, cpu_row: int
-    ) -> tuple[float, int, int]:
+    def _best_device(self, shape: Shape, node: int, known: _Node, cpu_row: int) -> tuple[float, int, int]:
         """Waste after, device, and what is free after, for the device that is best."""
         best, device, free = math.inf, 0, 0
         tried: set[int] = set()
-        needs, offsets, holes = device_needs(self._hw, node, shape), self._hole_ats[node], self._holes
+        needs, offsets, holes = (
+            device_needs(self._hw, node, shape),
+            self._hole_ats[node],
+            self._holes,
+        )
         for g, have in enumerate(known.row[3]):
             need = needs[g]
             if not need or have < need or (have in tried and offsets[g] == offsets[0]):
@@ -186,7 +195,7 @@ class Waste:
             allowed = tuple(not c.models or model in c.models for c, _ in popular)
             if allowed not in made:
                 here = [entry for entry, ok in zip(popular, allowed, strict=True) if ok]
-                made[allowed] = (self._holes(here), self._strands(here), self._broken(here))
+                made[allowed] = (self._hole_table(here), self._strand_table(here), self._broken_table(here))
             tables.append(made[allowed])
         holes, strands, broken = (np.stack(table) for table in zip(*tables, strict=True))
         return holes, strands, broken
@@ -199,7 +208,7 @@ class Waste:
         return _Class(shape.cpus_milli, shape.gpus, milli, shape.gpu_models)
 
     @staticmethod
-    def _holes(popular: list[tuple[_Class, float]]) -> Floats:
+    def _hole_table(popular: list[tuple[_Class, float]]) -> Floats:
         by_share: dict[int, float] = {}
         for c, part in popular:
             if c.gpus == 1:
@@ -216,7 +225,7 @@ class Waste:
                 hole[g] = none * g + (1 - none) * (weight @ then) / weight.sum()
         return np.round(hole * _GRAIN) / _GRAIN
 
-    def _strands(self, popular: list[tuple[_Class, float]]) -> Floats:
+    def _strand_table(self, popular: list[tuple[_Class, float]]) -> Floats:
         rows, columns = self._rows, self._steps
         ones = [(c, part) for c, part in popular if c.gpus == 1]
         strand = np.zeros((rows, columns))
@@ -237,7 +246,7 @@ class Waste:
             strand[:, u] = np.where(weights > 0, filled, u * _STEP)
         return strand
 
-    def _broken(self, popular: list[tuple[_Class, float]]) -> Floats:
+    def _broken_table(self, popular: list[tuple[_Class, float]]) -> Floats:
         cpus = np.arange(self._rows)[:, None] * self._cpu_step
         idle = np.arange(self._hw.width + 1)[None]
         broken = np.zeros((cpus.size, idle.size))

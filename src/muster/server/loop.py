@@ -85,7 +85,15 @@ class Loop:
             self._decision(Evicting(now, evict.job, evict.attempt, because, favour), evict)
         for start in plan.starts:
             self._decision(
-                Placed(now, start.job, start.attempt, start.seats, start.expected_seconds), start
+                Placed(
+                    now,
+                    start.job,
+                    start.attempt,
+                    start.seats,
+                    start.expected_seconds,
+                    start.at_most_seconds,
+                ),
+                start,
             )
         for promise in plan.promises:
             if promise.firm and promise.job not in promised:

@@ -283,9 +283,7 @@ def _fragmentation(replay: Replay) -> float | None:
 
 
 def _gpu_hours(records: Iterable[JobRecord], seconds: Iterable[float]) -> float:
-    return float(
-        sum(r.gpus_milli * s for r, s in zip(records, seconds, strict=True)) / MILLI / HOUR
-    )
+    return float(sum(r.gpus_milli * s for r, s in zip(records, seconds, strict=True)) / MILLI / HOUR)
 
 
 def _fairness(names: Iterable[str], slowdown: Floats) -> Fairness | None:

@@ -240,9 +240,7 @@ def _wait_by_size(replays: Sequence[Replay], reports: Sequence[Report]) -> str:
     return _figure("Wait by job size", said, reports, _fill, svg, _table("wait", header, body))
 
 
-def _line_picture(
-    ident: str, heading: str, said: str, reports: Sequence[Report], lines: Lines
-) -> str:
+def _line_picture(ident: str, heading: str, said: str, reports: Sequence[Report], lines: Lines) -> str:
     paths = (
         f'<path d="{_path(lines, ys)}" {_dash(style)}/>\n'
         for style, ys in enumerate(lines.ys)
@@ -381,9 +379,7 @@ def _axis(
     return Axis(title, units * unit, [(mark * unit, f"{mark:,.9g}") for mark in marks], say)
 
 
-def _each(
-    reports: Sequence[Report], values: Sequence[float | None], say: Callable[[float], str]
-) -> str:
+def _each(reports: Sequence[Report], values: Sequence[float | None], say: Callable[[float], str]) -> str:
     pairs = zip(reports, values, strict=True)
     return ", ".join(f"{r.policy} {'–' if v is None else say(v)}" for r, v in pairs)
 

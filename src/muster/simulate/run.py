@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 
+import msgspec
+import numpy as np
+
 from muster.engines.sim import Outage, SimEngine
 from muster.model.errors import BadInput
 from muster.model.events import (
@@ -15,7 +18,7 @@ from muster.model.events import (
     Vacated,
     Withdrawn,
 )
-from muster.model.job import JobId
+from muster.model.job import Checkpoint, JobId
 from muster.model.node import Node
 from muster.model.policy import Policy
 from muster.model.tenancy import Team
@@ -40,6 +43,7 @@ def replay(
     progress: Progress | None = None,
 ) -> Replay:
     """Run the whole trace. Ctrl-C ends it early, with what is known so far."""
+    policy = msgspec.structs.replace(policy, seed=seed)
     if not nodes:
         raise BadInput("there are no nodes to run on; give some with --nodes, such as --nodes 8x8")
     run_seconds = {t.job.id: t.run_seconds for t in trace.jobs}
@@ -58,6 +62,33 @@ def replay(
         notes.replay.interrupted = True
     notes.close(loop, time.perf_counter() - begun)
     return notes.replay
+
+
+def failures(
+    nodes: tuple[Node, ...], trace: Trace, between_seconds: float, repair_seconds: float, seed: int
+) -> tuple[Outage, ...]:
+    """Nodes that are lost at random, each so often on average, while the trace's jobs arrive and run."""
+    if not between_seconds > 0:
+        raise BadInput("the mean time between failures of a node must be above zero, such as 30d")
+    rng = np.random.default_rng(seed)
+    begin = min((t.job.submitted_at for t in trace.jobs), default=0.0)
+    end = max((t.job.submitted_at + t.run_seconds for t in trace.jobs), default=0.0)
+    outages = []
+    for node in nodes:
+        at = begin + rng.exponential(between_seconds)
+        while at < end:
+            outages.append(Outage(node.name, float(at), repair_seconds))
+            at += repair_seconds + rng.exponential(between_seconds)
+    return tuple(outages)
+
+
+def with_checkpoints(trace: Trace, kept: Checkpoint) -> Trace:
+    """The trace, with its jobs keeping checkpoints, for formats that do not tell."""
+    jobs = tuple(
+        TraceJob(msgspec.structs.replace(t.job, checkpoint=t.job.checkpoint or kept), t.run_seconds)
+        for t in trace.jobs
+    )
+    return msgspec.structs.replace(trace, jobs=jobs)
 
 
 def _run(loop: Loop, notes: "_Notes", progress: Progress | None) -> None:

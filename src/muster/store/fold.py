@@ -5,6 +5,7 @@ unless the borrower has said that it is done (``release``). So the single-thread
 and a server may decide in another thread while facts keep coming.
 """
 
+import math
 from bisect import insort
 from collections.abc import Callable
 from typing import Any
@@ -143,7 +144,8 @@ class Fold:
             seats=event.seats,
             held=held_by(event.seats),
             placed_at=event.at,
-            expected_seconds=event.expected_seconds,
+            expected_end=_end(event.at, event.expected_seconds),
+            latest_end=_end(event.at, event.at_most_seconds),
             started_at=None,
             state=record.state,
             attained_seconds=waiting.attained_seconds,
@@ -427,6 +429,10 @@ def _copied(room: Room) -> Room:
     copy.log.base = room.log.base
     copy.log.nodes = list(room.log.nodes)
     return copy
+
+
+def _end(at: float, seconds: float | None) -> float:
+    return math.inf if seconds is None else at + seconds
 
 
 def _age(waiting: Waiting) -> tuple[float, JobId]:

@@ -18,9 +18,7 @@ def whole_gpus(gpus: int, per_node: int) -> Gang:
     return Gang(tuple(parts))
 
 
-def spread(
-    nodes: int, *, cpus: int, memory_bytes: int, gpus: int, gpu_models: tuple[str, ...]
-) -> Gang:
+def spread(nodes: int, *, cpus: int, memory_bytes: int, gpus: int, gpu_models: tuple[str, ...]) -> Gang:
     """One part on each of ``nodes``, as even as can be: GPUs that don't divide go to the first."""
     each, left = divmod(gpus, nodes)
     parts = []

@@ -122,8 +122,7 @@ def generate(spec: str | Generation) -> Trace:
     asked = parse_generation(spec) if isinstance(spec, str) else spec
     drawn = _draw(asked, np.random.default_rng(asked.seed))
     jobs = tuple(
-        TraceJob(_job(place, one, asked.teams), one.run_seconds)
-        for place, one in enumerate(drawn, 1)
+        TraceJob(_job(place, one, asked.teams), one.run_seconds) for place, one in enumerate(drawn, 1)
     )
     return Trace(f"generated-{asked.seed}", jobs, _nodes(asked.gpus))
 

@@ -93,13 +93,9 @@ def cells(
     header = [cell.strip() for cell in row]
     missing = [name for name in required if name not in header]
     if missing:
-        raise broken(
-            file, line, f"expected the columns {', '.join(required)}; missing: {', '.join(missing)}"
-        )
+        raise broken(file, line, f"expected the columns {', '.join(required)}; missing: {', '.join(missing)}")
     blank = len(header)  # every row gets one blank cell more, which stands for the absent columns
-    take = itemgetter(
-        *(header.index(name) if name in header else blank for name in (*required, *optional))
-    )
+    take = itemgetter(*(header.index(name) if name in header else blank for name in (*required, *optional)))
     for line, row in rows:
         if len(row) != len(header):
             raise broken(file, line, f"expected {len(header)} fields, found {len(row)}")

@@ -56,6 +56,5 @@ def _run_seconds(iterations: str, iteration_ms: str) -> float:
 def _nodes(gpus: int) -> tuple[Node, ...]:
     """The study's cluster. No job asks for cpus or memory, so these only have to be there."""
     return tuple(
-        Node(f"node{n}", 64 * MILLI, 256 * GIB, devices=(Device(),) * gpus)
-        for n in range(1, _NODES + 1)
+        Node(f"node{n}", 64 * MILLI, 256 * GIB, devices=(Device(),) * gpus) for n in range(1, _NODES + 1)
     )

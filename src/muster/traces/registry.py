@@ -22,15 +22,9 @@ FORMATS = {
     "openb": Format(
         "Alibaba openb pods, csv", lambda file: has_columns(file, openb.POD_COLUMNS), openb.parse
     ),
-    "muri": Format(
-        "Muri's Philly jobs, csv", lambda file: has_columns(file, muri.COLUMNS), muri.parse
-    ),
-    "philly": Format(
-        "Philly jobs, csv", lambda file: has_columns(file, philly.COLUMNS), philly.parse
-    ),
-    "sacct": Format(
-        "Slurm's sacct -P", lambda file: has_columns(file, sacct.REQUIRED, "|"), sacct.parse
-    ),
+    "muri": Format("Muri's Philly jobs, csv", lambda file: has_columns(file, muri.COLUMNS), muri.parse),
+    "philly": Format("Philly jobs, csv", lambda file: has_columns(file, philly.COLUMNS), philly.parse),
+    "sacct": Format("Slurm's sacct -P", lambda file: has_columns(file, sacct.REQUIRED, "|"), sacct.parse),
     "swf": Format("Standard Workload Format", swf.recognises, swf.parse),
 }
 

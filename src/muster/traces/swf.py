@@ -47,9 +47,7 @@ def parse(file: File) -> Trace:
 def recognises(file: File) -> bool:
     first = file.first_line.strip()
     named_so = file.path.lower().removesuffix(".gz").endswith(".swf")
-    return (
-        named_so or first.startswith(";") or (first[0].isdigit() and len(first.split()) == _FIELDS)
-    )
+    return named_so or first.startswith(";") or (first[0].isdigit() and len(first.split()) == _FIELDS)
 
 
 def _rows(file: File) -> Iterator[tuple[int, Cells]]:

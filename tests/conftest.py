@@ -1,0 +1,17 @@
+"""What holds after every test: cases that were built were checked, and their books are right."""
+
+from collections.abc import Iterator
+
+import case
+import pytest
+from room_check import validate
+
+
+@pytest.fixture(autouse=True)
+def _cases_are_checked() -> Iterator[None]:
+    case.made.clear()
+    yield
+    for built in case.made:
+        assert built.checked, "a case was built, and nothing was expected of it"
+        validate(built.fold)
+    case.made.clear()
