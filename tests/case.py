@@ -17,18 +17,15 @@ checked is a mistake: see ``conftest``.
 from collections.abc import Mapping
 
 import msgspec
-from room_check import validate
 
 from muster.model.events import (
     Event,
-    Evicting,
     Exited,
     Held,
     NodeHealth,
     NodeSeen,
     Outcome,
     Placed,
-    Promised,
     Released,
     Seat,
     Started,
@@ -51,15 +48,17 @@ from muster.model.job import (
     Together,
 )
 from muster.model.node import Device, Health, Node
-from muster.model.plan import Plan, Promise, Start, Wait
+from muster.model.plan import Evict, Plan, Promise, Start, Wait
 from muster.model.policy import Policy, preset
 from muster.model.reasons import Reason
-from muster.model.snapshot import Running
 from muster.model.state import State
 from muster.model.tenancy import Quota, Team
 from muster.model.units import MILLI, parse_bytes, parse_seconds
 from muster.schedule import schedule
+from muster.server.loop import consequences_of
+from muster.server.loop import consequences_of
 from muster.store.fold import Fold
+from room_check import validate
 
 Span = float | str
 
@@ -326,35 +325,35 @@ class Case:
         return fold
 
     def _decide(self, fold: Fold) -> bool:
-        """One cycle and what follows from it; whether anything did."""
+        """One cycle and what follows from it, as in the loop; whether anything did."""
         snap = fold.snapshot()
         self.plan = plan = schedule(snap, self._policy, now=self.now)
-        promised = {w.job.id for w in snap.promised}
+        facts = [fact for fact, _ in consequences_of(plan, snap, self.now)]
         fold.release()
-        for withdraw in plan.withdraws:
-            self.withdrawn[withdraw.job] = withdraw.outcome
-            fold.apply(Withdrawn(self.now, withdraw.job, withdraw.outcome))
+        for fact in facts:
+            fold.apply(fact)
+            if isinstance(fact, Placed):
+                fold.apply(Started(self.now, fact.job, fact.attempt))
+        self._remember(plan)
+        validate(fold)
+        for evict in plan.evicts:
+            if evict.job not in self._slow:
+                self._leave(fold, evict)
+        return bool(plan.withdraws or plan.evicts or plan.starts)
+
+    def _remember(self, plan: Plan) -> None:
+        self.withdrawn |= {w.job: w.outcome for w in plan.withdraws}
+        self.starts |= {s.job: s for s in plan.starts}
+        self.promises |= {p.job: p for p in plan.promises}
+        self.promised_at |= {p.job: p.starts_at for p in plan.promises if p.starts_at is not None}
         for evict in plan.evicts:
             self.evictions.setdefault(evict.job, []).append(evict.because)
-            favoured = evict.in_favour_of
-            fold.apply(Evicting(self.now, evict.job, evict.attempt, evict.because, favoured))
-        for start in plan.starts:
-            self.starts[start.job] = start
-            lasts = (start.expected_seconds, start.at_most_seconds)
-            fold.apply(Placed(self.now, start.job, start.attempt, start.seats, *lasts))
-            fold.apply(Started(self.now, start.job, start.attempt))
-        for promise in plan.promises:
-            self.promises[promise.job] = promise
-            if promise.starts_at is not None:
-                self.promised_at[promise.job] = promise.starts_at
-            if promise.firm and promise.job not in promised:
-                fold.apply(Promised(self.now, promise.job))
-        validate(fold)
-        for evict in (e for e in plan.evicts if e.job not in self._slow):
-            running = _running(fold, evict.job)
-            lost = running.unsaved_seconds(self.now)
-            fold.apply(Vacated(self.now, evict.job, evict.attempt, evict.because, lost))
-        return bool(plan.withdraws or plan.evicts or plan.starts)
+
+    def _leave(self, fold: Fold, evict: Evict) -> None:
+        running = fold.records[evict.job].running
+        assert running is not None
+        lost = running.unsaved_seconds(self.now)
+        fold.apply(Vacated(self.now, evict.job, evict.attempt, evict.because, lost))
 
 
 class Expected:
@@ -475,12 +474,6 @@ def _share(shape: Shape, node: Node) -> int:
     memory = node.devices[0].memory_bytes or 1
     by_memory = -(-shape.gpu_memory_bytes * MILLI // memory) if shape.gpu_milli < MILLI else 0
     return max(shape.gpu_milli, by_memory)
-
-
-def _running(fold: Fold, job_id: JobId) -> Running:
-    running = fold.records[job_id].running
-    assert running is not None
-    return running
 
 
 def _milli(amount: float | None) -> int | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-import case
 import pytest
+
+import case
 from room_check import validate
 
 

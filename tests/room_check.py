@@ -6,7 +6,6 @@ import numpy as np
 
 from muster.model.node import Node
 from muster.model.resources import NOTHING
-from muster.model.room import held_by
 from muster.model.snapshot import Running, Snapshot
 from muster.model.units import MILLI
 from muster.store.fold import Fold
@@ -58,7 +57,7 @@ def _check_sums(snap: Snapshot) -> None:
 def _belongs(running: Running, team: str, owner: str | None, snap: Snapshot) -> bool:
     """Whether a job that holds something is charged to the team, or to its owner there."""
     job = running.job
-    if running.held == NOTHING:
+    if not any(running.held.vector()):
         return False
     if owner is not None:
         return (job.team, job.owner) == (team, owner)

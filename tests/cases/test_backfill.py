@@ -3,7 +3,6 @@
 import math
 
 from case import Case
-
 from muster.model.reasons import BehindPromise, NoRoom, TooLarge
 
 
@@ -149,7 +148,7 @@ def test_shortest_first_backfill_takes_the_shortest() -> None:
 
 def test_what_is_promised_reckons_with_whoever_was_told_to_leave_only_once() -> None:
     """The one in front evicts, and then runs for long: its victim's end frees nothing a second time."""
-    c = Case().policy("easy").node("a", gpus=8)
+    c = Case().policy("easy", evict="low").node("a", gpus=8)
     c.running(gpus=8, on="a", priority="low", lasts="2h")
     evictor = c.waiting(gpus=8, priority="high", time_limit="9h")
     behind = c.waiting(gpus=8, time_limit="1h")

@@ -1,8 +1,8 @@
 """Who may not be considered yet: held, too early, dependent on another, or one of an array that is full."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.events import Outcome
 from muster.model.reasons import ArrayFull, DependsOn, HeldByPerson, NotBefore
 

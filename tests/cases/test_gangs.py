@@ -1,8 +1,8 @@
 """Gangs: all parts or none, and as near to each other as asked."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.reasons import GangTooLarge, NoRoom, NoRoomTogether
 
 
@@ -88,6 +88,11 @@ def test_a_node_that_stands_in_no_rack_is_in_none() -> None:
     c = Case().node("a", gpus=4).node("b", gpus=4)
     gang = c.waiting(gpus=4, parts=2, together="rack")
     c.expect(gang).never_runs(because=GangTooLarge)
+
+
+def test_one_part_is_together_wherever_it_is() -> None:
+    c = Case().node("a", gpus=4)
+    c.expect(c.waiting(gpus=1, together="rack")).starts_on("a")
 
 
 def test_spread_puts_no_two_parts_on_one_node() -> None:

@@ -1,8 +1,8 @@
 """Whose turn it is: priority, then teams by what they have had, then users, then who waited for long."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.units import DAY
 
 

@@ -1,8 +1,8 @@
 """Where a job goes: only where it may, and where it destroys least."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.node import Health
 from muster.model.reasons import NoRoom, NoSuchCombination, NoSuchLabel, NoSuchModel, TooLarge
 

@@ -1,8 +1,8 @@
 """Preemption: who yields is whose leaving wastes least, and nobody is chased in circles."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.job import Checkpoint
 from muster.model.reasons import NoRoom
 
@@ -109,7 +109,7 @@ def test_no_more_leave_than_must() -> None:
 def test_the_room_of_one_victim_serves_all_whom_it_is_large_enough_for() -> None:
     c = Case().node("a", gpus=8).node("b", gpus=4)
     large = c.running(gpus=8, on="a", priority="low", since_seconds="1h")
-    other = c.running(gpus=4, on="b", priority="low", since_seconds="2h")
+    other = c.running(gpus=4, on="b", priority="low", since_seconds="3h")
     first, second = c.waiting(gpus=4), c.waiting(gpus=4, cpus=2)
     c.expect(first).starts_on("a")
     c.expect(second).starts_on("a")
@@ -160,7 +160,7 @@ def test_being_over_in_one_resource_does_not_make_prey_in_another() -> None:
 
 def test_the_room_of_who_leaves_is_not_given_to_another_meanwhile() -> None:
     """Two leave for one job. The first is gone, the other still saves: nobody slips in."""
-    c = Case().policy("easy").node("a", gpus=8)
+    c = Case().policy("easy", evict="low").node("a", gpus=8)
     low = [c.running(gpus=4, on="a", priority="low", lasts="20h") for _ in range(2)]
     high = c.waiting(gpus=8, priority="high", time_limit="1h")
     small = c.waiting(gpus=4, time_limit="1h")

@@ -1,7 +1,6 @@
 """Quota: what a team owns it gets, what it does not use is lent, and what is lent comes back."""
 
 from case import Case
-
 from muster.model.job import Checkpoint
 from muster.model.reasons import OverLimit, QuotaReached
 from muster.model.units import MILLI
@@ -55,7 +54,8 @@ def test_who_may_never_hold_as_much_is_told_so() -> None:
 
 def test_what_a_team_does_not_lend_stays_free() -> None:
     c = Case().node("a", gpus=8).team("nlp", quota=4).team("vision", quota=4, lend=1)
-    fits = c.waiting(team="nlp", gpus=5)
+    c.running(team="nlp", gpus=4, on="a")
+    fits = c.waiting(team="nlp", gpus=1)
     beyond = c.waiting(team="nlp", gpus=1, priority="low")
     c.expect(fits).starts_on("a")
     c.expect(beyond).waits(because=QuotaReached)

@@ -1,8 +1,8 @@
 """Every no has a reason, the deciding one, in a sentence that helps."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.reasons import (
     BehindOthers,
     GangTooLarge,

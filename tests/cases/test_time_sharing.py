@@ -1,8 +1,8 @@
 """Time sharing: newcomers get a turn, whoever has had less goes first, and nobody is moved about."""
 
 import pytest
-from case import Case
 
+from case import Case
 from muster.model.job import Checkpoint
 from muster.model.reasons import MakingRoom, NotYourTurn
 
@@ -87,6 +87,16 @@ def test_a_gang_claims_all_its_room_or_none(policy: str) -> None:
     c.expect(gang).starts_on("a", "b")
     for job in old:
         c.expect(job).is_preempted(because="turn")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_parts_that_share_a_node_wait_until_there_is_room_for_all_of_them(policy: str) -> None:
+    c = Case().policy(policy).node("a", cpus=4)
+    old = c.running(cpus=2, on="a", since_seconds="2d", lasts="9d")
+    gang = c.waiting(cpus=2, parts=2, runs="1m")
+    c.leaves_slowly(old)
+    c.expect(old).is_preempted(because="turn")
+    c.expect(gang).waits()
 
 
 def test_who_fits_where_the_best_does_not_is_not_kept_waiting() -> None:

@@ -102,13 +102,10 @@ def test_what_an_eviction_made_void_moves_no_clock() -> None:
     assert sim.now() == 5
 
 
-def test_time_starts_where_it_is_told_to() -> None:
-    assert SimEngine(NODES, {}, start_at=50.0).now() == 50
-
-
 @pytest.mark.parametrize("at", [-1.0, 4.999])
 def test_nothing_can_be_scripted_for_the_past(at: float) -> None:
     sim = SimEngine(NODES, {"j": 1.0}, start_at=5.0)
+    assert sim.now() == 5
     with pytest.raises(BadInput, match="nothing can be scripted"):
         sim.will(Submitted(at, Job("j", single(), at)))
     with pytest.raises(BadInput, match="nothing can be scripted"):

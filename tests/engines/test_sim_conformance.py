@@ -5,7 +5,7 @@ import pytest
 from broken_engines import NOTICED_BY, GoesBackInTime
 from sim_bench import SimBench, Simulator, Ticking
 
-from muster.engines.check import CHECKS, Check, ConformanceError, check_engine
+from muster.engines.check import CHECKS, Check, ProtocolBroken, check_engine
 
 BY_NAME = {check.name: check for check in CHECKS}
 NOTICES = [(engine, name) for engine, names in NOTICED_BY.items() for name in names]
@@ -27,7 +27,7 @@ def test_all_checks_are_run_but_that_of_the_other_kind_of_time() -> None:
 
 @pytest.mark.parametrize(("engine", "name"), NOTICES)
 def test_a_broken_engine_is_noticed(engine: type[Simulator], name: str) -> None:
-    with pytest.raises(ConformanceError, match=name):
+    with pytest.raises(ProtocolBroken, match=name):
         BY_NAME[name](SimBench(engine))
 
 
@@ -37,9 +37,9 @@ def test_every_check_notices_a_broken_engine() -> None:
 
 def test_the_first_check_that_fails_is_named_with_what_was_seen() -> None:
     wanted = r"^time never goes back: time went back from [\d.]+ s to -[\d.]+ s$"
-    with pytest.raises(ConformanceError, match=wanted):
+    with pytest.raises(ProtocolBroken, match=wanted):
         BY_NAME["time never goes back"](SimBench(GoesBackInTime))
-    with pytest.raises(ConformanceError, match=r"^the inventory names each node once and is stable"):
+    with pytest.raises(ProtocolBroken, match=r"^the inventory names each node once and is stable"):
         check_engine(lambda: SimBench(GoesBackInTime))
 
 
@@ -72,7 +72,7 @@ def test_an_engine_that_crashes_is_told_with_the_check_that_it_crashed_in() -> N
         def act(self, action: object) -> None:
             raise ZeroDivisionError
 
-    with pytest.raises(ConformanceError, match=r"the inventory .*ZeroDivisionError\(\) was raised"):
+    with pytest.raises(ProtocolBroken, match=r"the inventory .*ZeroDivisionError\(\) was raised"):
         check_engine(lambda: SimBench(Crashes))
 
 
@@ -83,6 +83,6 @@ def test_the_bench_is_closed_even_when_a_check_fails() -> None:
         def close(self) -> None:
             closed.append(self)
 
-    with pytest.raises(ConformanceError):
+    with pytest.raises(ProtocolBroken):
         check_engine(lambda: Counted(GoesBackInTime))
     assert closed

@@ -203,7 +203,7 @@ def test_a_promise_is_recorded_once_however_often_it_is_renewed() -> None:
     big = (Job("big", gpus(8), 1.0, time_limit_seconds=10.0), 10.0)
     others = [(Job(f"s{i}", gpus(1), 2.0 + i, time_limit_seconds=20.0), 20.0) for i in range(9)]
     run = Run([first, big, *others], preset("easy")).to_the_end()
-    assert run.of(Promised) == [Promised(1.0, "big")]
+    assert run.of(Promised) == [Promised(1.0, "big", nodes=("n1",))]
     assert run.loop.cycles >= 20
     assert [p.at for p in run.of(Placed) if p.job == "big"] == [100.0]
 

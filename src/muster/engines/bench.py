@@ -72,14 +72,14 @@ class LosesNodes(Protocol):
     def restore(self, node: str) -> None: ...
 
 
-class ConformanceError(AssertionError):
+class ProtocolBroken(AssertionError):
     """The engine does not keep the protocol. Names the check, and what was seen."""
 
 
 def expect(true: bool, otherwise: str) -> None:
     """An assertion that is there in optimised Python, too."""
     if not true:
-        raise ConformanceError(otherwise)
+        raise ProtocolBroken(otherwise)
 
 
 class Watch:
@@ -192,7 +192,7 @@ class Watch:
                 break
             self.look(deadline)
         missing = f"{kind.__name__} of {what}"
-        raise ConformanceError(f"{missing} was not observed; what was: {self.facts}")
+        raise ProtocolBroken(f"{missing} was not observed; what was: {self.facts}")
 
     def started(self, job: Job, attempt: int = 1) -> Started:
         key = (job.id, attempt)

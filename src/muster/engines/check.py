@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple
 
-from muster.engines.bench import Bench, ConformanceError, LosesNodes, Watch, expect, seats
+from muster.engines.bench import Bench, LosesNodes, ProtocolBroken, Watch, expect, seats
 from muster.model.events import Exited, Outcome, Started, Vacated
 from muster.model.job import Checkpoint, Shape
 from muster.model.plan import Evict, Start, Stop
 
-__all__ = ["CHECKS", "Bench", "Check", "ConformanceError", "LosesNodes", "check_engine"]
+__all__ = ["CHECKS", "Bench", "Check", "LosesNodes", "ProtocolBroken", "check_engine"]
 
 _HALF_A_GPU = Shape(cpus_milli=100, gpus=1, gpu_milli=500)
 
@@ -48,25 +48,24 @@ class Check(NamedTuple):
         """Try it on a fresh bench."""
         try:
             self.trial(Watch(bench))
-        except ConformanceError as error:
-            raise ConformanceError(f"{self.name}: {error}") from None
+        except ProtocolBroken as seen:
+            raise ProtocolBroken(f"{self.name}: {seen}") from None
         except Exception as error:
-            raise ConformanceError(f"{self.name}: {error!r} was raised") from error
+            raise ProtocolBroken(f"{self.name}: {error!r} was raised") from error
 
 
 def check_engine(make: Callable[[], Bench]) -> dict[str, str]:
-    """Try every check on a fresh bench. The first that fails is raised, as ``ConformanceError``.
+    """Try every check on a fresh bench. The first that fails is raised, as ``ProtocolBroken``.
 
     Returns the names of those that don't apply, with the reason.
     """
     skipped: dict[str, str] = {}
     for check in CHECKS:
         with closing(make()) as bench:
-            why_not = check.why_not(bench)
-            if why_not is None:
-                check(bench)
-            else:
+            if (why_not := check.why_not(bench)) is not None:
                 skipped[check.name] = why_not
+            else:
+                check(bench)
     return skipped
 
 

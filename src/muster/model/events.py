@@ -56,9 +56,14 @@ class Withdrawn(Event, frozen=True):
 
 
 class Promised(Event, frozen=True):
-    """A waiting job was given a reservation; it keeps its place in front until it starts."""
+    """A waiting job was given a reservation; it keeps its place in front until it starts.
+
+    ``made_room``: others had to leave for it, so that room is its own, whoever else comes.
+    """
 
     job: JobId
+    made_room: bool = False
+    nodes: tuple[str, ...] = ()  # where it was promised room
 
 
 class Placed(Event, frozen=True):

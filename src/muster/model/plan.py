@@ -52,6 +52,7 @@ class Promise(msgspec.Struct, frozen=True, tag=True):
     starts_at: float | None = None
     nodes: tuple[str, ...] = ()
     firm: bool = True
+    made_room: bool = False
 
 
 class Wait(msgspec.Struct, frozen=True):

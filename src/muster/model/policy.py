@@ -39,7 +39,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     backfill: Backfill = "default"
     runtimes: Runtimes = "predicted"
     reservations: int = 1  # jobs that room is kept for, for each kind of hardware asked for
-    patience: float = 3.0  # times what it asked to run that a job waits before a plan becomes a promise
+    patience: float = 2.0  # times what it asked to run that a job waits before a plan becomes a promise
     depth: int = 2000  # jobs looked at behind the first reservation, shortest first
 
     # Who yields

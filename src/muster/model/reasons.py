@@ -45,6 +45,19 @@ class TooLarge(Infeasible, frozen=True):
         return f"can never run: asks {asked} on one node; the most is {most}{where}{hint}"
 
 
+class TooLittleGpuMemory(Infeasible, frozen=True):
+    """No GPU has as much memory."""
+
+    asked_bytes: int
+    most_bytes: int
+
+    def sentence(self) -> str:
+        most = (
+            f"the largest has {show_bytes(self.most_bytes)}" if self.most_bytes else "none says what it has"
+        )
+        return f"can never run: asks {show_bytes(self.asked_bytes)} of GPU memory; {most}"
+
+
 class NoSuchModel(Infeasible, frozen=True):
     asked: tuple[str, ...]
     known: tuple[str, ...]
@@ -110,6 +123,13 @@ class NoRoom(Reason, frozen=True):
         if not self.most:
             return f"no node has {asked} free"
         return f"no node has {asked} free together (the most is {most}, on {self.node})"
+
+
+class NoNodeUp(Reason, frozen=True):
+    """Nothing is asked for, and there is nowhere to be."""
+
+    def sentence(self) -> str:
+        return "no node is up"
 
 
 class NoRoomTogether(Reason, frozen=True):

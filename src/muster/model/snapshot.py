@@ -125,6 +125,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     tally: Tally
     evicting: Mapping[JobId, tuple[JobId, ...]]  # who leaves in whose favour
     promised: tuple[Waiting, ...]  # in the order promised
+    promised_on: Mapping[JobId, tuple[str, ...]]  # the nodes where each was promised room
+    favoured: frozenset[JobId]  # of those, for whom others had to leave: they go before all
     history: History
     lives: Lives
     mix: Mix

@@ -87,6 +87,8 @@ def show_bytes(value: int) -> str:
 
 def show_seconds(value: float) -> str:
     """Seconds → ``3h 12m``, two units at most."""
+    if math.isinf(value):
+        return "unlimited time"
     if value < 1:
         return "0s" if value <= 0 else f"{value * 1000:.0f}ms"
     parts: list[str] = []

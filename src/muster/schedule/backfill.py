@@ -11,7 +11,7 @@ its turn until it starts.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -20,7 +20,7 @@ from muster.model.events import Seat
 from muster.model.job import Gang, JobId, Part, Together
 from muster.model.plan import Promise
 from muster.model.room import Ints
-from muster.model.snapshot import Waiting
+from muster.model.snapshot import Snapshot, Waiting
 from muster.schedule.fit import capacity
 from muster.schedule.place import NO_GUARDS, Guarded
 from muster.schedule.predict import Lasts
@@ -35,6 +35,7 @@ class Leaving(NamedTuple):
 
     at: float
     seats: tuple[Seat, ...]
+    job: JobId | None = None
 
 
 class Guard(NamedTuple):
@@ -59,19 +60,23 @@ class Promises:
         scratch: Scratch,
         leaving: Callable[[bool], list[Leaving]],
         now: float,
-        memo: dict[object, object],
+        snap: Snapshot,
     ) -> None:
-        self._scratch, self._now, self._memo = scratch, now, memo
+        self._scratch, self._now, self._memo = scratch, now, snap.memo
+        self._promised_on = snap.promised_on
         self._find_leaving = leaving
         self._leaving: dict[bool, list[Leaving]] = {}
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
-        self._open: list[tuple[Waiting, bool]] = []  # not worked out yet
+        self._leavers: list[Leaving] = []  # who were told to leave
+        self._open: list[tuple[Waiting, bool, bool]] = []  # not worked out yet
 
     @property
     def made(self) -> tuple[Promise, ...]:
         worked_out = tuple(g.promise for g in self._guards)
-        return worked_out + tuple(Promise(w.job.id, firm=firm) for w, firm in self._open)
+        return worked_out + tuple(
+            Promise(waiting.job.id, firm=firm, made_room=made_room) for waiting, firm, made_room in self._open
+        )
 
     def __len__(self) -> int:
         return len(self._guards) + len(self._open)
@@ -80,12 +85,32 @@ class Promises:
         """Somebody else will leave, too."""
         self._later.append((lasts, seats))
 
-    def reserve(self, waiting: Waiting, *, firm: bool) -> None:
+    def told_to_leave(self, after_seconds: float, seats: tuple[Seat, ...], job: JobId) -> None:
+        """A running job makes room for another: it leaves earlier than was expected."""
+        self._leavers.append(Leaving(self._now + after_seconds, seats, job))
+
+    def reserve(self, waiting: Waiting, *, firm: bool, made_room: bool = False) -> None:
         """Keep room for the job from the first moment at which it fits.
 
         When and where that is gets worked out once somebody comes who could delay it.
         """
-        self._open.append((waiting, firm))
+        self._open.append((waiting, firm, made_room))
+
+    def firmly(self, waiting: Waiting) -> None:
+        """What was planned for the job is promised to it now."""
+        self.drop(waiting)
+        self.reserve(waiting, firm=True, made_room=True)
+
+    def work_out_all(self, promised: list[Waiting]) -> None:
+        """Keep room for all of them, the first promised first."""
+        for waiting in promised:
+            self.reserve(waiting, firm=True)
+        self._work_out()
+
+    def drop(self, waiting: Waiting) -> None:
+        """No longer keep room for the job: it is its turn."""
+        self._guards = [g for g in self._guards if g.promise.job != waiting.job.id]
+        self._open = [entry for entry in self._open if entry[0] is not waiting]
 
     def worked_out(self, waiting: Waiting) -> Promise | None:
         """The job's promise with its time and place; None if no moment is known at which it fits."""
@@ -97,36 +122,53 @@ class Promises:
         while self._open:
             self._guard(*self._open.pop(0))
 
-    def _guard(self, waiting: Waiting, firm: bool) -> None:
+    def _guard(self, waiting: Waiting, firm: bool, made_room: bool) -> None:
         found = self._forecast(waiting, firm)
         if found is None:
             return
         at, seats, rows = found
         nodes = tuple(dict.fromkeys(s.node for s in seats))
-        promise = Promise(waiting.job.id, at, nodes, firm)
+        promise = Promise(waiting.job.id, at, nodes, firm, made_room)
         self._guards.append(Guard(promise, rows, seats, at))
 
     def _forecast(self, waiting: Waiting, firm: bool) -> Forecast | None:
         """Worked out, or remembered while nobody has come, gone, or outlived what was expected."""
         log = self._scratch.room.log
-        if self._guards or self._later:
+        if self._guards or self._later or self._leavers:
             return self._work_out_one(waiting, firm)
         key = ("forecast", firm)
-        mark, job_id, until, found = cast(
-            tuple[int, JobId, float, Forecast | None], self._memo.get(key, (-1, "", 0.0, None))
+        whose = (log.base, waiting.job.id, self._promised_on.get(waiting.job.id))
+        known, until, found = cast(
+            tuple[object, float, Forecast | None], self._memo.get(key, (None, 0.0, None))
         )
-        if mark != log.base or job_id != waiting.job.id or self._now >= until:
+        if known != whose or self._now >= until:
             found = self._work_out_one(waiting, firm)
             until = min((x.at for x in self._in_order(firm)), default=math.inf)
-            self._memo[key] = (log.base, waiting.job.id, until, found)
+            self._memo[key] = (whose, until, found)
         if found is None:
             return None
         at, seats, rows = found
         return at, seats, {node: row.copy() for node, row in rows.items()}
 
     def _work_out_one(self, waiting: Waiting, firm: bool) -> Forecast | None:
-        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards)
-        return forecast.first(self._in_order(firm), self._now)
+        only = self._promised_on.get(waiting.job.id, ())
+        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards, only)
+        found = forecast.first(self._in_order(firm), self._now)
+        if found is None and only:  # a node was lost, or somebody outlived all expectation
+            forecast = _Forecast(self._scratch, waiting.job.gang, self._guards)
+            found = forecast.first(self._in_order(firm), self._now)
+        return found
+
+    def is_served_by_leavers(self, waiting: Waiting) -> bool:
+        """Whether those who were told to leave make room enough for this one, too."""
+        if not self._leavers:
+            return False
+        forecast = _Forecast(self._scratch, waiting.job.gang, self._worked_out_guards())
+        return forecast.first(self._leavers, self._now) is not None
+
+    def _worked_out_guards(self) -> list[Guard]:
+        self._work_out()
+        return self._guards
 
     def guarded(self, lasts: Lasts) -> Guarded:
         """What a job that starts now must leave free, by node."""
@@ -161,17 +203,31 @@ class Promises:
         """Who leaves when, the earliest first."""
         if firm not in self._leaving:
             self._leaving[firm] = self._find_leaving(firm)
+        told = {x.job for x in self._leavers}
+        running = [x for x in self._leaving[firm] if x.job not in told]
         new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
-        return sorted([*self._leaving[firm], *new], key=lambda x: x.at)
+        known = [x for x in (*running, *self._leavers, *new) if x.at < math.inf]
+        return sorted(known, key=lambda x: x.at)
+
+
+def first_fit(scratch: Scratch, gang: Gang, leaving: list[Leaving]) -> float | None:
+    """When the gang fits, as those leave one after the other; None if it never does."""
+    found = _Forecast(scratch, gang, []).first(leaving, -math.inf)
+    return None if found is None else found[0]
 
 
 class _Forecast:
     """The future of the nodes as jobs leave, seen by one gang."""
 
-    def __init__(self, scratch: Scratch, gang: Gang, guards: list[Guard]) -> None:
+    def __init__(self, scratch: Scratch, gang: Gang, guards: list[Guard], only: tuple[str, ...] = ()) -> None:
         self._hw, self._room, self._gang = scratch.hw, scratch.room, gang
         self._rows: dict[int, Row] = {}
         self._many: list[Ints] = [capacity(self._hw, self._room, p.shape) for p in gang.parts]
+        self._open = self._room.is_open
+        if only:  # the nodes where it was promised room
+            self._open = self._open & np.isin(np.arange(self._hw.count), [self._hw.index[n] for n in only])
+            for many in self._many:
+                many[~self._open] = 0
         self._sums = [int(m.sum()) for m in self._many]
         for guard in guards:  # what is promised to others is taken, whenever they come
             for seat in guard.seats:
@@ -212,7 +268,7 @@ class _Forecast:
             for node in nodes:
                 before = counts[node]
                 many = row_capacity(self._hw, node, self._rows[node], part.shape)
-                if many != before and self._room.is_open[node]:
+                if many != before and self._open[node]:
                     self._sums[k] += many - int(before)
                     counts[node] = many
 
@@ -229,7 +285,7 @@ class _Forecast:
         """Put one kind of parts on the nodes that take most of them."""
         many = self._many[k] if group is None else np.where(group, self._many[k], 0)
         left = part.count
-        for node in self._roomiest(many, left):
+        for node in _roomiest(many):
             row = taken.get(node)
             if row is None:
                 row = taken[node] = self._rows.get(node, Row.of(self._room, node)).copy()
@@ -245,15 +301,6 @@ class _Forecast:
             if not left:
                 return True
         return False
-
-    @staticmethod
-    def _roomiest(many: Ints, wanted: int) -> list[int]:
-        if wanted == 1:
-            best = int(many.argmax()) if many.size else 0
-            return [best] if many.size and many[best] > 0 else []
-        fit = np.flatnonzero(many)
-        order: list[int] = fit[np.argsort(-many[fit], kind="stable")].tolist()
-        return order
 
     def _groups(self) -> list[Ints | None]:
         together = self._gang.together
@@ -277,3 +324,15 @@ class _Forecast:
                 rows[node] = self._rows.get(node, Row.of(self._room, node)).copy()
             rows[node].take(seat)
         return rows
+
+
+def _roomiest(many: Ints) -> Iterator[int]:
+    """The nodes that take most parts first. Usually the first will do, so the rest is sorted late."""
+    if not many.size or not many.max():
+        return
+    best = int(many.argmax())
+    yield best
+    fit = np.flatnonzero(many)
+    for node in fit[np.argsort(-many[fit], kind="stable")].tolist():
+        if node != best:
+            yield node

@@ -20,7 +20,7 @@ from muster.model.snapshot import Snapshot, Waiting
 from muster.schedule.compact import moves_for
 from muster.schedule.offers import Offers
 from muster.schedule.order import Turns
-from muster.schedule.predict import Lasts, lasts
+from muster.schedule.predict import lasts
 from muster.schedule.preempt import Victims
 from muster.schedule.rotate import rotate
 
@@ -48,13 +48,18 @@ class _Cycle(Offers):
 
     def __init__(self, snap: Snapshot, policy: Policy, now: float) -> None:
         super().__init__(snap, policy, now)
+        self.first_in_line: Waiting | None = None  # whom nobody may pass
         self.reserved: dict[object, int] = {}  # jobs that room is kept for, by hardware asked for
 
     # --- 2. In order --------------------------------------------------------------------------------
 
     def keep_promises(self, turns: Turns) -> None:
         """Offer first to those who were promised; renew the promise of who still does not fit."""
-        while (waiting := turns.next_promised()) is not None:
+        promised = list(iter(turns.next_promised, None))
+        if len(promised) > 1:  # none may take what another was promised
+            self.promises.work_out_all(promised)
+        for waiting in promised:
+            self.promises.drop(waiting)
             reason = self.offer(waiting)
             if reason is not None:
                 self.job_waits[waiting.job.id] = Wait((reason,))
@@ -63,6 +68,8 @@ class _Cycle(Offers):
 
     def offer_in_order(self, turns: Turns) -> None:
         """Offer room in order. With shortest-first backfill, only until somebody has to be kept room."""
+        if self.first_in_line is not None:
+            return self._nobody_passes(turns, self.first_in_line)
         shortest_first = self.policy.backfill == "easy-sjbf"
         while not (shortest_first and len(self.promises)):
             waiting = turns.next()
@@ -84,6 +91,7 @@ class _Cycle(Offers):
                     continue
                 self._make_room(waiting, reason)
                 if self.policy.backfill == "none":
+                    self.first_in_line = waiting
                     return self._nobody_passes(turns, waiting)
         return None
 
@@ -113,6 +121,8 @@ class _Cycle(Offers):
         firm = promised or self._patience_is_over(waiting)
         if self.policy.backfill != "none":
             self.promises.reserve(waiting, firm=firm)
+            if firm and not promised:
+                self.promises.worked_out(waiting)  # where, so that no other promise takes it
         kind = _hardware_of(waiting)
         self.reserved[kind] = self.reserved.get(kind, 0) + 1
         if self.policy.compact:
@@ -132,13 +142,17 @@ class _Cycle(Offers):
         if not pending:
             if not self.evictions.could_help(waiting):
                 return False
-            victims = self.evictions.find(waiting)
-            if victims is None:
-                return False
-            self._evict(victims, job.id)
-            pending = tuple(v.job.id for v, _ in victims.jobs)
+            if self.promises.is_served_by_leavers(waiting):
+                pending = tuple(self.evictions.taken)
+            else:
+                victims = self.evictions.find(waiting)
+                if victims is None:
+                    self.look_again_at(self.evictions.next_opening())
+                    return False
+                self._evict(victims, job.id)
+                pending = tuple(v.job.id for v, _ in victims.jobs)
         self.job_waits[job.id] = Wait((MakingRoom(pending),))
-        self.promises.reserve(waiting, firm=True)
+        self.promises.reserve(waiting, firm=True, made_room=True)
         return True
 
     def _evict(self, victims: Victims, job_id: JobId) -> None:
@@ -146,8 +160,8 @@ class _Cycle(Offers):
         for victim, because in victims.jobs:
             self.evicts.append(Evict(victim.job.id, victim.attempt, because, job_id))
             saving = victim.job.checkpoint.save_seconds if victim.job.checkpoint else 0.0
-            leaving = saving + self.policy.grace_seconds
-            self.promises.leaves(Lasts(leaving, leaving), victim.seats)
+            leaves_in = saving + self.policy.grace_seconds
+            self.promises.told_to_leave(leaves_in, victim.seats, victim.job.id)
 
     def _compact(self, waiting: Waiting) -> None:
         """Move others out of its way, if enough is free but not together."""
@@ -159,6 +173,7 @@ class _Cycle(Offers):
         moves = moves_for(waiting, promise, self.evictions, self.placer, self.policy, self.now)
         if moves is not None:
             self._evict(moves, waiting.job.id)
+            self.promises.firmly(waiting)
             leaving = tuple(v.job.id for v, _ in moves.jobs)
             self.job_waits[waiting.job.id] = Wait((MakingRoom(leaving),))
 

@@ -11,6 +11,7 @@ import numpy as np
 from muster.model.job import Gang, Part, Shape, Together
 from muster.model.reasons import (
     GangTooLarge,
+    NoNodeUp,
     NoRoom,
     NoRoomTogether,
     NoSuchCombination,
@@ -18,8 +19,11 @@ from muster.model.reasons import (
     NoSuchModel,
     Reason,
     TooLarge,
+    TooLittleGpuMemory,
 )
+from muster.model.resources import Resources
 from muster.model.room import Bools, Hardware, Ints, Nodes, Room
+from muster.model.snapshot import Waiting
 from muster.model.units import MILLI
 
 ALL = slice(None)
@@ -107,6 +111,24 @@ def capacity(hw: Hardware, room: Room, shape: Shape, nodes: Nodes = ALL) -> Ints
     return np.minimum(many, 1 << 40)
 
 
+def asked_at_least(hw: Hardware, waiting: Waiting) -> Resources:
+    """What the job will hold: where GPUs are asked by memory, their share of the device that suits best."""
+    gang = waiting.job.gang
+    if all(p.shape.gpu_milli or not p.shape.gpus for p in gang.parts):
+        return waiting.asked
+    key = ("asked", gang)
+    found: Resources | None = hw.derived.get(key)
+    if found is None:
+        found = waiting.asked
+        for part in gang.parts:
+            suits = suitable_devices(hw, part.shape)
+            if suits is not None and part.shape.gpus and not part.shape.gpu_milli:
+                least = int(need_by_memory(hw, part.shape)[suits].min(initial=MILLI))
+                found = found + Resources(gpus_milli=least * part.shape.gpus * part.count)
+        hw.derived[key] = found
+    return found
+
+
 # --- Saying no ---------------------------------------------------------------------------------------
 
 
@@ -114,14 +136,19 @@ def never(hw: Hardware, gang: Gang) -> Reason | None:
     """Why the gang could not run even if the cluster were empty and whole; None if it could."""
     key = ("never", gang)
     if key not in hw.derived:
-        empty = hw.derived.get("empty")
-        if empty is None:
-            empty = hw.free_room()
-            empty.is_open[:] = True  # a node that is down may come back
-            hw.derived["empty"] = empty
-        hw.derived[key] = _never(hw, empty, gang)
+        hw.derived[key] = _never(hw, empty_room(hw), gang)
     found: Reason | None = hw.derived[key]
     return found
+
+
+def empty_room(hw: Hardware) -> Room:
+    """The room if nothing ran and all were well: what is down or broken may come back."""
+    empty: Room | None = hw.derived.get("empty")
+    if empty is None:
+        empty = hw.derived["empty"] = hw.free_room()
+        empty.is_open[:] = True
+        empty.gpu[hw.gpu_model >= 0] = MILLI
+    return empty
 
 
 def _never(hw: Hardware, empty: Room, gang: Gang) -> Reason | None:
@@ -137,6 +164,11 @@ def _never(hw: Hardware, empty: Room, gang: Gang) -> Reason | None:
 def _too_large(hw: Hardware, empty: Room, shape: Shape) -> Reason:
     if shape.gpus and shape.gpu_models and not set(shape.gpu_models) & set(hw.models):
         return NoSuchModel(shape.gpu_models, hw.models)
+    if shape.gpus and shape.gpu_memory_bytes:
+        allowed = [not shape.gpu_models or name in shape.gpu_models for name in hw.models]
+        most = int(hw.gpu_memory[np.isin(hw.gpu_model, np.flatnonzero(allowed))].max(initial=0))
+        if most < shape.gpu_memory_bytes:
+            return TooLittleGpuMemory(shape.gpu_memory_bytes, most)
     if shape.labels and not labelled(hw, shape.labels).any():
         return NoSuchLabel(shape.labels)
     for what, amounts, asked in amounts_by_node(hw, empty, shape):
@@ -176,8 +208,10 @@ def _no_room(hw: Hardware, room: Room, shape: Shape) -> Reason:
         best = int(among.argmax()) if among.size else 0
         if among.size and 0 <= among[best] < asked:
             return NoRoom(what, asked, int(among[best]), hw.nodes[best].name)
-    what, _, asked = next(c for c in checks if c[2])
-    return NoRoom(what, asked, 0, None)
+    for what, _, asked in checks:
+        if asked:
+            return NoRoom(what, asked, 0, None)
+    return NoNodeUp()
 
 
 def amounts_by_node(hw: Hardware, room: Room, shape: Shape) -> list[tuple[str, Ints, int]]:
@@ -203,7 +237,9 @@ def amounts_by_node(hw: Hardware, room: Room, shape: Shape) -> list[tuple[str, I
 
 
 def together_capacity(hw: Hardware, room: Room, part: Part, together: Together) -> int:
-    """The most parts of this kind that fit as close as asked."""
+    """The most parts of this kind that fit as close as asked. One part is together wherever it is."""
+    if part.count == 1:
+        together = Together.ANYWHERE
     many = capacity(hw, room, part.shape)
     if not many.size:
         return 0

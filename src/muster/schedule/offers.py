@@ -14,14 +14,15 @@ from muster.model.reasons import (
     ArrayFull,
     BehindPromise,
     DependsOn,
+    GangTooLarge,
     HeldByPerson,
     NotBefore,
     Reason,
 )
 from muster.model.room import held_by
 from muster.model.snapshot import LaneKey, Snapshot, Waiting
-from muster.schedule.backfill import Leaving, Promises
-from muster.schedule.fit import never, why_not
+from muster.schedule.backfill import Leaving, Promises, first_fit
+from muster.schedule.fit import asked_at_least, empty_room, never, why_not
 from muster.schedule.order import Lanes
 from muster.schedule.place import Placer
 from muster.schedule.predict import Lasts, lasts, leaves_at
@@ -40,7 +41,11 @@ class Offers:
         self.scratch = Scratch(snap.hardware, snap.room)
         self.placer = Placer(self.scratch, Ranker(self.scratch, policy, snap))
         self.evictions = Evictions(snap, policy, self.book, self.scratch, now)
-        self.promises = Promises(self.scratch, self._leaving, now, snap.memo)
+        self.promises = Promises(self.scratch, self._leaving, now, snap)
+        for leaving in snap.evicting.values():
+            for job_id in leaving:
+                seats = snap.running[job_id].seats
+                self.promises.told_to_leave(policy.grace_seconds, seats, job_id)
         self.arrays = dict(snap.array_running)
         self.full = self._known_full()  # gangs that don't fit
         self.behind: dict[Gang, tuple[Lasts, Reason]] = {}  # or not for as long as this
@@ -111,14 +116,27 @@ class Offers:
     def refusal(self, waiting: Waiting) -> Reason | None:
         """Why the job may not start, wherever there is room."""
         job = waiting.job
-        impossible = never(self.snap.hardware, job.gang)
+        impossible = self._never(job.gang)
         if impossible is not None:
             return impossible
         place = job.array
         most = None if place is None else place.most_at_once
         if place is not None and most is not None and self.arrays.get(place.array, 0) >= most:
             return ArrayFull(place.array, most)
-        return self.book.refuses(job.team, waiting.asked)
+        return self.book.refuses(job.team, asked_at_least(self.snap.hardware, waiting))
+
+    def _never(self, gang: Gang) -> Reason | None:
+        """Why it can't run even on the empty cluster; also since unlike parts don't fit beside each other."""
+        hw = self.snap.hardware
+        reason = never(hw, gang)
+        if reason is None and len(gang.parts) > 1:
+            key = ("never together", gang)
+            if key not in hw.derived:
+                fits = first_fit(Scratch(hw, empty_room(hw)), gang, [])
+                too_large = GangTooLarge(gang.size, gang.size - 1, gang.together)
+                hw.derived[key] = too_large if fits is None else None
+            reason = hw.derived[key]
+        return reason
 
     def _beside_promises(self, gang: Gang, long: Lasts, seats: tuple[Seat, ...]) -> tuple[Seat, ...] | Reason:
         """The seats, others that delay no promise, or why there are none."""
@@ -145,9 +163,15 @@ class Offers:
         if job.array is not None:
             self.arrays[job.array.array] = self.arrays.get(job.array.array, 0) + 1
 
+    def look_again_at(self, at: float | None) -> None:
+        if at is not None:
+            self.wakes.append(at)
+
     def _leaving(self, firm: bool) -> list[Leaving]:
         """When running jobs leave: likely, or at the latest."""
-        return [Leaving(leaves_at(r, self.now, firm=firm), r.seats) for r in self.snap.running.values()]
+        return [
+            Leaving(leaves_at(r, self.now, firm=firm), r.seats, r.job.id) for r in self.snap.running.values()
+        ]
 
     def plan(self) -> Plan:
         """The answer."""

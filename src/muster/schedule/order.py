@@ -1,10 +1,10 @@
 """Whose turn is it: waiting lanes in the order in which they are offered room.
 
-``fifo`` goes by priority, then age. ``fair`` goes by priority; then by how far above its fair share a team,
-and within it an owner, is (see ``shares``), teams within what they own before teams that borrow; and among
-equals by who has waited longest for its length: (wait + an hour) / (expected run time + a minute), so that
-short jobs pass quickly and no job waits for ever. Each placement counts at once, so that a burst of one
-owner's jobs alternates with the others'.
+Teams within what they own come before those that would borrow; then priority decides. Then ``fifo`` goes
+by age. ``fair`` goes by how far above its fair share a team, and within it an owner, is (see ``shares``),
+and among equals by who has waited longest for its length: (wait + an hour) / (expected run time + a
+minute), so that short jobs pass quickly and no job waits for ever. Each placement counts at once, so that
+a burst of one owner's jobs alternates with the others'.
 """
 
 import heapq
@@ -21,6 +21,7 @@ from muster.schedule.shares import Vector, average, band, brought_to, charged, h
 
 Lanes = Mapping[LaneKey, Sequence[Waiting]]
 Rank = tuple[object, ...]
+Tier = tuple[bool, Priority]
 
 
 class Lane:
@@ -36,7 +37,7 @@ class Lane:
     def rank(self, now: float) -> Rank:
         head = self.jobs[self.at].job
         if not self.weight:
-            return (head.submitted_at, head.id)
+            return (0.0, head.submitted_at, head.id)
         return (-(now - head.submitted_at + HOUR) * self.weight, head.submitted_at, head.id)
 
 
@@ -62,8 +63,8 @@ class Turns:
         self._serial = 0
         self._promised = list(snap.promised)
         self._skip = {w.job.id for w in snap.promised}
-        self._tiers = self._by_priority(lanes)
-        self._tier: Priority | None = None
+        self._tiers = self._ranked_tiers(lanes)
+        self._tier: Tier = (False, Priority.LOW)
         self._root: Branch | None = None
         self._lane: Lane | None = None
         self._branches: dict[Holder, Branch] = {}
@@ -80,7 +81,7 @@ class Turns:
             self._tier, lanes = self._tiers.pop()
             self._root = self._plant(lanes)
         for waiting in self._promised:
-            if waiting.job.priority is self._tier:
+            if waiting.job.id in self._snap.favoured or self._tier_of(waiting) >= self._tier:
                 self._promised.remove(waiting)
                 return waiting
         return None
@@ -90,9 +91,12 @@ class Turns:
         while self._root is not None and self._root.heap:
             self._lane = lane = self._top()
             waiting = lane.jobs[lane.at]
-            if waiting.job.id not in self._skip:
+            if waiting.job.id in self._skip:
+                self.passed()
+            elif self._tier[0] and not self._book.comes_first(waiting.job.team, waiting.asked):
+                self._put_off(lane)
+            else:
                 return waiting
-            self.passed()
         self._root = None
         return None
 
@@ -155,16 +159,32 @@ class Turns:
         self._serial += 1
         if isinstance(item, Lane):
             return (item.rank(self._now), self._serial, item)
-        share = max(item.average, held_now(item.rate, self._total))
-        above = (self._book.over(item.team), band(share, item.fair))
-        return ((*above, *item.heap[0][0]), self._serial, item)
+        step = band(item.average, held_now(item.rate, self._total), item.fair)
+        chosen = item.heap[0][0][-3:]  # of the lane that it would send: siblings may be of any depth
+        return ((self._book.over(item.team), step, *chosen), self._serial, item)
 
-    def _by_priority(self, lanes: Lanes) -> list[tuple[Priority, list[Lane]]]:
+    def _ranked_tiers(self, lanes: Lanes) -> list[tuple[Tier, list[Lane]]]:
         """The lowest first: they are taken from the end."""
-        tiers: dict[Priority, list[Lane]] = {}
+        tiers: dict[Tier, list[Lane]] = {}
         for key, jobs in lanes.items():
-            tiers.setdefault(key.priority, []).append(Lane(key, jobs, self._weight(key)))
-        return sorted(tiers.items())
+            tiers.setdefault(self._tier_of(jobs[0]), []).append(Lane(key, jobs, self._weight(key)))
+        return sorted(tiers.items(), key=_first)
+
+    def _tier_of(self, waiting: Waiting) -> Tier:
+        """Teams within what they own come before those that would borrow; then priority decides."""
+        return (self._book.comes_first(waiting.job.team, waiting.asked), waiting.job.priority)
+
+    def _put_off(self, lane: Lane) -> None:
+        """Its team has what it owns by now: the rest of the lane comes with those that borrow."""
+        rest = Lane(lane.key, lane.jobs[lane.at :], lane.weight)
+        self.set_aside()
+        later: Tier = (False, lane.key.priority)
+        for tier, lanes in self._tiers:
+            if tier == later:
+                lanes.append(rest)
+                return
+        self._tiers.append((later, [rest]))
+        self._tiers.sort(key=_first)
 
     def _weight(self, key: LaneKey) -> float:
         if not self._fair:
@@ -204,11 +224,11 @@ class Turns:
                 account = brought_to(account, self._now, half_life)
                 branch.average = average(account, self._total, half_life)
                 branch.rate = account.rate
-            branch.fair = self._fair_share(holder)
+            branch.fair = parent.fair * self._part(holder)
         return branch
 
-    def _fair_share(self, holder: Holder) -> float:
-        """Its weight among its siblings that have work; owners weigh one each."""
+    def _part(self, holder: Holder) -> float:
+        """What is due to it of its parent's share: its weight among all there that have work."""
         if not self._weights:
             self._weigh_active()
         team, owner = holder
@@ -228,3 +248,7 @@ class Turns:
                 parent = tenancy.path(team)[1]
                 weight = tenancy.weight(team)
                 self._weights[parent] = self._weights.get(parent, 0.0) + weight
+
+
+def _first(tier: tuple[Tier, list[Lane]]) -> Tier:
+    return tier[0]

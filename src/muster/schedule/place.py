@@ -53,6 +53,7 @@ class Placer:
     def _fill(self, gang: Gang, within: Bools | None, guarded: Guarded) -> tuple[Seat, ...] | None:
         """All parts inside ``within``, or nothing."""
         seats: list[Seat] = []
+        guarded = {node: row.copy() for node, row in guarded.items()}
         with self.scratch.trial() as trial:
             for part in gang.parts:
                 for _ in range(part.count):
@@ -60,6 +61,9 @@ class Placer:
                     if seat is None:
                         return None
                     seats.append(seat)
+                    row = guarded.get(self.scratch.hw.index[seat.node])
+                    if row is not None:
+                        row.take(seat)  # the next part must fit beside this one, too
                     if gang.together is Together.SPREAD:
                         within = self._without(within, seat)
             trial.commit()

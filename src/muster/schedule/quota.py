@@ -103,25 +103,50 @@ class QuotaBook:
                 return name
         return None
 
+    def comes_first(self, team: str, asked: Resources) -> bool:
+        """Whether the team is offered room before those who would borrow it."""
+        return self.governs and self.entitled(team, asked) is not None
+
     def borrows(self, team: str, asked: Resources, claimant: str) -> bool:
-        """Whether the team holds more than it owns of what is asked, where ``claimant`` has no part."""
+        """Whether the team, or one above it, holds more than it owns of what ``claimant`` asks.
+
+        What ``claimant`` and those below it hold among themselves is their own affair.
+        """
+        if claimant in self._tenancy.path(team):
+            return False
+        above_claimant = self._tenancy.path(claimant)
         vector = asked.vector()
-        shielded = self._tenancy.path(claimant)
-        self._ensure(team, self._tenancy.teams)
         for name in self._tenancy.path(team):
-            if name in shielded:
+            if name in above_claimant:
                 return False
-            for r, tree in self._trees.items():
-                if vector[r] and tree[name].held_below > tree[name].owned:
+            for r in self._governing(name):
+                branch = self._trees[r][name]
+                if vector[r] and branch.held_below > branch.owned:
+                    return True
+        return False
+
+    def shelters(self, team: str, asked: Resources) -> bool:
+        """Whether the team stays within what it owns of something that is asked."""
+        vector = asked.vector()
+        for name in self._tenancy.path(team)[:-1]:
+            for r in self._governing(name):
+                branch = self._trees[r][name]
+                if branch.named and vector[r] and branch.held_below <= branch.owned:
                     return True
         return False
 
     def over(self, team: str) -> bool:
-        """Whether the team holds more than it owns of anything that has quotas."""
-        if not self._trees:
+        """Whether the team holds more than it owns."""
+        if not self._trees or team == ROOT:
             return False
+        trees = (self._trees[r][team] for r in self._governing(team))
+        return any(branch.held_below > branch.owned for branch in trees)
+
+    def _governing(self, team: str) -> list[int]:
+        """The resources by which the team is judged: those it has a quota of; all, if it has none."""
         self._ensure(team, self._tenancy.teams)
-        return any(t[team].held_below > t[team].owned for t in self._trees.values())
+        named = [r for r, tree in self._trees.items() if tree[team].named]
+        return named or list(self._trees)
 
     def _ensure(self, team: str, known: Iterable[str]) -> None:
         """A team nobody declared owns nothing and hangs below the root."""

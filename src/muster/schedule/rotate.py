@@ -16,7 +16,8 @@ from muster.model.job import JobId, Shape
 from muster.model.plan import Evict, Plan, Wait
 from muster.model.policy import Policy
 from muster.model.reasons import MakingRoom, NotYourTurn
-from muster.model.room import Floats
+from muster.model.resources import NOTHING
+from muster.model.room import Floats, held_by
 from muster.model.snapshot import Running, Snapshot, Waiting
 from muster.model.state import State
 from muster.schedule.attained import Contender, ranked, running_contender, waiting_contender
@@ -36,13 +37,12 @@ def rotate(snap: Snapshot, policy: Policy, *, now: float) -> Plan:
     contenders = [waiting_contender(w) for jobs in rotation.eligible().values() for w in jobs]
     contenders += [running_contender(r, now) for r in snap.running.values() if rotation.evictable(r)]
     ranking = ranked(contenders, snap, policy, now)
-    # 2. In order of rank, each keeps, takes or claims its room.
+    # 2. In order of rank, each keeps, takes or claims its room; first those within what their team owns.
     rotation.enter(ranking.contenders)
-    for place, contender in enumerate(ranking.contenders):
-        if contender.running is not None:
-            rotation.stay_or_leave(contender.running)
-        elif contender.waiting is not None:
-            rotation.contend(contender.waiting, place)
+    borrowers = [c for c in ranking.contenders if not rotation.visit(c, within_quota=True)]
+    for contender in borrowers:
+        rotation.visit(contender, within_quota=False)
+    rotation.tell_claimants()
     # 3. Ranks change as jobs run: look again then.
     rotation.wakes += [
         now + ranking.changes_in[job_id] for job_id in rotation.seated if job_id in ranking.changes_in
@@ -58,7 +58,9 @@ class _Rotation(Offers):
         self.claimed = Scratch(snap.hardware, snap.room)
         self.real = Scratch(snap.hardware, snap.room)  # as it is now, before anybody has left
         self.importance = np.zeros(snap.hardware.count)  # of those not visited yet, by node
-        self._weights: dict[JobId, float] = {}
+        self._places: dict[JobId, int] = {}
+        self._going: list[Running] = []
+        self._claimants: list[tuple[Waiting, set[str]]] = []
         self._claims = Placer(self.claimed, _LeastImportant(self))
         self.seated: list[JobId] = []  # who runs from now on
 
@@ -67,25 +69,45 @@ class _Rotation(Offers):
         return ready and running.elapsed(self.now) >= self.policy.protected_seconds
 
     def enter(self, contenders: list[Contender]) -> None:
-        """All who could leave give up their claim until it is their turn."""
+        """All who could leave give up their claim until it is their turn; who is leaving has none."""
         for place, contender in enumerate(contenders):
+            self._places[contender.job.id] = place
             if contender.running is not None:
-                self._weights[contender.job.id] = 1.0 / (1 + place)
                 self.claimed.leave_all(contender.running.seats)
                 self._weigh(contender.running, 1)
+                self.book.book(contender.job.team, contender.running.held, -1)
+        for running in self.snap.running.values():
+            if running.state is State.STOPPING:
+                self.claimed.leave_all(running.seats)
+                self.scratch.leave_all(running.seats)
+                self.book.book(running.job.team, running.held, -1)
+                self._going.append(running)
 
-    def stay_or_leave(self, running: Running) -> None:
+    def visit(self, contender: Contender, *, within_quota: bool) -> bool:
+        """It is its turn. False: it would borrow, and comes after those who do not."""
+        running, waiting = contender.running, contender.waiting
+        if within_quota and self.book.governs:
+            asked = running.held if running is not None else waiting.asked if waiting else NOTHING
+            if not self.book.comes_first(contender.job.team, asked):
+                return False
+        if running is not None:
+            self._stay_or_leave(running)
+        elif waiting is not None:
+            self._contend(waiting)
+        return True
+
+    def _stay_or_leave(self, running: Running) -> None:
         """Keep the seats if nobody better has claimed them."""
         self._weigh(running, -1)
-        if all(_has(self.claimed, seat) for seat in running.seats):
-            self.claimed.sit_all(running.seats)
+        if _sits(self.claimed, running.seats):
+            self.book.book(running.job.team, running.held)
             self.seated.append(running.job.id)
             return
         self.scratch.leave_all(running.seats)
-        self.book.book(running.job.team, running.held, -1)
+        self._going.append(running)
         self.evicts.append(Evict(running.job.id, running.attempt, "turn"))
 
-    def contend(self, waiting: Waiting, place: int) -> None:
+    def _contend(self, waiting: Waiting) -> None:
         """Take free room, or claim what the least important hold."""
         job = waiting.job
         refusal = self.refusal(waiting)
@@ -99,18 +121,24 @@ class _Rotation(Offers):
         else:
             seats = self._claims.place(job.gang)
             if seats is None:
-                self.job_waits[job.id] = Wait((NotYourTurn(place),))
+                self.job_waits[job.id] = Wait((NotYourTurn(self._places[job.id]),))
                 return
             self.scratch.sit_all(seats)
-        if all(_has(self.real, seat) for seat in seats):
-            self.real.sit_all(seats)
+        if _sits(self.real, seats):
             self.start(waiting, seats, long)
             self.seated.append(job.id)
         else:
-            self.job_waits[job.id] = Wait((MakingRoom(()),))
+            self.book.book(job.team, held_by(seats))
+            self._claimants.append((waiting, {seat.node for seat in seats}))
+
+    def tell_claimants(self) -> None:
+        """Who waits for others to leave is told who they are."""
+        for waiting, nodes in self._claimants:
+            there = (r.job.id for r in self._going if any(s.node in nodes for s in r.seats))
+            self.job_waits[waiting.job.id] = Wait((MakingRoom(tuple(there)),))
 
     def _weigh(self, running: Running, sign: int) -> None:
-        weight = sign * self._weights[running.job.id]
+        weight = sign / (1 + self._places[running.job.id])
         for seat in running.seats:
             self.importance[self.snap.hardware.index[seat.node]] += weight
 
@@ -146,6 +174,17 @@ class _LeastImportant:
         chosen = tuple(sorted(usable[: shape.gpus]))
         milli = max((needs[g] for g in chosen), default=0)
         return Seat(hw.nodes[node].name, shape, chosen, milli)
+
+
+def _sits(scratch: Scratch, seats: tuple[Seat, ...]) -> bool:
+    """Take just these seats, if all of them are free together."""
+    with scratch.trial() as trial:
+        for seat in seats:
+            if not _has(scratch, seat):
+                return False
+            scratch.sit(seat)
+        trial.commit()
+    return True
 
 
 def _has(scratch: Scratch, seat: Seat) -> bool:

@@ -17,6 +17,7 @@ from muster.model.snapshot import Account
 Vector = tuple[float, float, float]
 
 _LN2 = math.log(2)
+_EVEN = 1 + 1e-9
 
 
 def charged(held: Resources, priority: Priority, charges: Vector) -> Vector:
@@ -66,7 +67,8 @@ def held_now(rate: Vector, total: Vector) -> float:
     return share
 
 
-def band(share: float, fair: float) -> int:
-    """0 up to the fair share, then one more for each doubling."""
-    above = share / fair
-    return 0 if above < 2.0 else int(math.log2(above))
+def band(average: float, now: float, fair: float) -> int:
+    """0 while it holds no more than fair now, and had less than twice as much lately; then by doublings."""
+    held = 0 if now <= fair * _EVEN else 1 + int(math.log2(now / fair))
+    had = 0 if average < 2 * fair else int(math.log2(average / fair))
+    return max(held, had)

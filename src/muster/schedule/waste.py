@@ -31,6 +31,7 @@ from muster.schedule.row import device_needs
 from muster.schedule.score import Scored
 
 _HOLE, _BROKEN, _TIGHT = 3.0, 0.3, 12.0  # weights, against 1 for what is stranded
+_TIGHTER = 1e-6  # of equal devices, the fuller one
 _COVERS = 0.95  # of the parts asked for; all kinds with several GPUs besides
 
 _OFFERS, _CHOOSY = (
@@ -105,7 +106,8 @@ class Waste:
             holes = hole[:, None] - holes + self._hole.take(self._hole_at[nodes] + then)
             frees = free[:, None] + (then - gpu)
             idles = idle[:, None] - (gpu == MILLI)
-            after = np.where(usable, self._waste(row[:, None], frees, holes, idles), np.inf)
+            after = self._waste(row[:, None], frees, holes, idles) + gpu * _TIGHTER
+            after = np.where(usable, after, np.inf)
             device = after.argmin(axis=1)
             at = np.arange(len(nodes))
             free, after = frees[at, device], after[at, device]
@@ -159,7 +161,7 @@ class Waste:
             tried.add(have)
             hole = known.hole - holes[offsets[g] + have] + holes[offsets[g] + have - need]
             idle = known.idle - (have == MILLI)
-            waste = self._waste_of(cpu_row, known.free - need, hole, idle)
+            waste = self._waste_of(cpu_row, known.free - need, hole, idle) + have * _TIGHTER
             if waste < best:
                 best, device, free = waste, g, known.free - need
         return best, device, free

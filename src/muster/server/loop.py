@@ -4,7 +4,7 @@ Every fact is recorded before it is acted on: first those the engine observed, t
 then is the engine told. The same loop drives the simulator and real engines.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from muster.engines.base import Engine
 from muster.model.events import (
@@ -24,6 +24,7 @@ from muster.model.events import (
 )
 from muster.model.plan import Action, Plan
 from muster.model.policy import Policy
+from muster.model.snapshot import Snapshot
 from muster.schedule import schedule
 from muster.store.fold import Fold
 
@@ -74,36 +75,34 @@ class Loop:
         """One cycle, and what follows from it."""
         now = self.engine.now()
         snap = self.fold.snapshot()
-        self.plan = plan = schedule(snap, self.policy, now=now)
-        promised = {w.job.id for w in snap.promised}
-        self.fold.release()
+        self.plan = schedule(snap, self.policy, now=now)
         self.cycles += 1
-        for withdraw in plan.withdraws:
-            self._fact(Withdrawn(now, withdraw.job, withdraw.outcome))
-        for evict in plan.evicts:
-            because, favour = evict.because, evict.in_favour_of
-            self._decision(Evicting(now, evict.job, evict.attempt, because, favour), evict)
-        for start in plan.starts:
-            self._decision(
-                Placed(
-                    now,
-                    start.job,
-                    start.attempt,
-                    start.seats,
-                    start.expected_seconds,
-                    start.at_most_seconds,
-                ),
-                start,
-            )
-        for promise in plan.promises:
-            if promise.firm and promise.job not in promised:
-                self._fact(Promised(now, promise.job))
-
-    def _decision(self, fact: Event, action: Action) -> None:
-        self._fact(fact)
-        self.engine.act(action)
+        consequences = tuple(consequences_of(self.plan, snap, now))
+        self.fold.release()
+        for fact, action in consequences:
+            self._fact(fact)
+            if action is not None:
+                self.engine.act(action)
+        if self.plan.withdraws:  # others may depend on them
+            self.decide()
 
     def _fact(self, fact: Event) -> None:
         self.fold.apply(fact)
         if self._record is not None:
             self._record(fact)
+
+
+def consequences_of(plan: Plan, snap: Snapshot, now: float) -> Iterator[tuple[Event, Action | None]]:
+    """The facts that a plan makes, each with the action that the engine has to carry out."""
+    for withdraw in plan.withdraws:
+        yield Withdrawn(now, withdraw.job, withdraw.outcome), None
+    for evict in plan.evicts:
+        yield Evicting(now, evict.job, evict.attempt, evict.because, evict.in_favour_of), evict
+    for start in plan.starts:
+        lasts = (start.expected_seconds, start.at_most_seconds)
+        yield Placed(now, start.job, start.attempt, start.seats, *lasts), start
+    promised = {w.job.id for w in snap.promised}
+    for promise in plan.promises:
+        known = promise.job in (snap.favoured if promise.made_room else promised)
+        if promise.firm and not known:
+            yield Promised(now, promise.job, promise.made_room, promise.nodes), None

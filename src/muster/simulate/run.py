@@ -12,6 +12,7 @@ from muster.model.events import (
     Event,
     Evicting,
     Exited,
+    Outcome,
     Placed,
     Submitted,
     TeamSet,
@@ -110,6 +111,8 @@ class _Notes:
         self._by_id: dict[JobId, JobRecord] = {t.job.id: _record(t) for t in trace.jobs}
         self._held_gpus = self._held_cpus = 0
         self._seats: dict[JobId, tuple[int, int]] = {}
+        self._placed_at: dict[JobId, float] = {}
+        self._held: dict[JobId, float] = {}
         self.ended = 0
         self.replay = Replay(
             trace=trace.name,
@@ -126,8 +129,11 @@ class _Notes:
         if isinstance(event, Placed):
             self._sits(event)
         elif isinstance(event, Exited):
-            self._by_id[event.job].ended_at = event.at
-            self._rises(event.job)
+            record = self._by_id[event.job]
+            record.ended_at = event.at
+            if event.outcome is Outcome.SUCCEEDED:
+                record.lost_seconds = max(0.0, self._held_seconds(event.job, event.at) - record.run_seconds)
+            self._rises(event.job, event.at)
             self.ended += 1
         elif isinstance(event, Withdrawn):
             self._by_id[event.job].ended_at = event.at
@@ -140,7 +146,7 @@ class _Notes:
             record = self._by_id[event.job]
             record.failures += event.because == "node lost"
             record.lost_seconds += event.lost_seconds
-            self._rises(event.job)
+            self._rises(event.job, event.at)
 
     def _sits(self, event: Placed) -> None:
         record = self._by_id[event.job]
@@ -149,10 +155,16 @@ class _Notes:
         gpus = sum(len(s.devices) * s.device_milli for s in event.seats)
         cpus = sum(s.shape.cpus_milli for s in event.seats)
         self._seats[event.job] = (gpus, cpus)
+        self._placed_at[event.job] = event.at
         self._held_gpus += gpus
         self._held_cpus += cpus
 
-    def _rises(self, job_id: JobId) -> None:
+    def _held_seconds(self, job_id: JobId, now: float) -> float:
+        """All the time it has had seats, so far."""
+        return self._held.get(job_id, 0.0) + now - self._placed_at[job_id]
+
+    def _rises(self, job_id: JobId, now: float) -> None:
+        self._held[job_id] = self._held_seconds(job_id, now)
         gpus, cpus = self._seats.pop(job_id)
         self._held_gpus -= gpus
         self._held_cpus -= cpus

@@ -6,7 +6,7 @@ and a server may decide in another thread while facts keep coming.
 """
 
 import math
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Any
 
@@ -84,7 +84,8 @@ class Fold:
         self._arrays: dict[str, int] = {}
         self._tally = Tally()
         self._evicting: dict[JobId, tuple[JobId, ...]] = {}
-        self._promised: dict[JobId, None] = {}
+        # Whether others had to leave for it, and where it was promised room.
+        self._promised: dict[JobId, tuple[bool, tuple[str, ...]]] = {}
         self._history = HistoryBook()
         self._lives = LivesBook()
         self._mix = MixCounter()
@@ -131,7 +132,8 @@ class Fold:
 
     def _promised_room(self, event: Promised) -> None:
         self._moved(event.job, event)
-        self._promised[event.job] = None
+        favoured = event.made_room or self._promised.get(event.job, (False, ()))[0]
+        self._promised[event.job] = (favoured, event.nodes)
 
     def _placed(self, event: Placed) -> None:
         record = self._moved(event.job, event)
@@ -198,7 +200,7 @@ class Fold:
         record.waiting = waiting
         self._queue(waiting)
         if running.because == "compact":
-            self._promised[job.id] = None  # it was moved for another's sake: it goes right after it
+            self._promised[job.id] = (False, ())  # it was moved for another's sake: it goes right after it
 
     def _node_seen(self, event: NodeSeen) -> None:
         self._nodes[event.node.name] = event.node
@@ -235,12 +237,10 @@ class Fold:
     def _unqueue(self, waiting: Waiting) -> None:
         job_id = waiting.job.id
         self._promised.pop(job_id, None)
-        self._doomed.pop(job_id, None)
         if self._ineligible.pop(job_id, None) is not None:
             return
         lane = self._lanes[waiting.lane]
-        at = next(i for i, w in enumerate(lane) if w.job.id == job_id)
-        del lane[at]
+        del lane[bisect_left(lane, _age(waiting), key=_age)]
         if not lane:
             del self._lanes[waiting.lane]
 
@@ -262,6 +262,7 @@ class Fold:
         record.waiting = record.running = None
         record.outcome = outcome
         self._unmet.pop(job.id, None)
+        self._doomed.pop(job.id, None)
         for dependent in self._dependents.pop(job.id, ()):
             self._dependency_ended(dependent, job.id, outcome)
 
@@ -387,6 +388,8 @@ class Fold:
             tally=self._tally,
             evicting=self._evicting,
             promised=tuple(w for j in self._promised if (w := self.records[j].waiting)),
+            promised_on={j: nodes for j, (_, nodes) in self._promised.items() if nodes},
+            favoured=frozenset(j for j, (made_room, _) in self._promised.items() if made_room),
             history=self._history.view(),
             lives=self._lives.view(),
             mix=self._mix.view(),
