@@ -207,9 +207,10 @@ class Watched(Loop):
         if self.look is None:
             super().decide()
         else:
-            snap = self.fold.snapshot()  # never released, so it stays as it is
+            snap, cycles = self.fold.snapshot(), self.cycles  # never released, so it stays as it is
             super().decide()
-            self.look(snap, self.plan, self.engine.now())
+            if self.cycles == cycles + 1:  # or the plan is that of another cycle at the same instant
+                self.look(snap, self.plan, self.engine.now())
         validate(self.fold)
 
 

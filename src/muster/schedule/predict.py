@@ -120,6 +120,10 @@ def lasts(snap: Snapshot, policy: Policy, waiting: Waiting) -> Lasts:
 
 
 def leaves_at(running: Running, now: float, *, firm: bool) -> float:
-    """When a running job's seats become free. One that outlived its plan is given the longest it can take."""
+    """When a running job's seats become free.
+
+    One that outlived its plan is given the longest it can take; one that outlived even that may well take
+    as long again as it has run.
+    """
     end = running.latest_end if firm or running.expected_end <= now else running.expected_end
-    return max(end, now)
+    return end if end > now else now + running.elapsed(now)

@@ -1,0 +1,118 @@
+"""Columns and rows give the same answers, and a trial that is not committed leaves no mark."""
+
+from random import Random
+
+import numpy as np
+from hypothesis import given
+from worlds import ANY, gang_of, quick, seeds, shape_of, world_of
+
+from muster.model.policy import Policy
+from muster.model.room import Hardware, Room
+from muster.schedule.fit import capacity, feasible
+from muster.schedule.row import Row, row_capacity, seat_in
+from muster.schedule.scratch import Scratch
+
+
+def filled(luck: Random, seed: int) -> Scratch:
+    """A cluster with some seats taken, and some of what broke still held."""
+    hw = Hardware(world_of(seed, ANY._replace(jobs=2)).nodes)
+    scratch = Scratch(hw, hw.free_room())
+    for _ in range(8):
+        node, shape = luck.randrange(hw.count), shape_of(luck)
+        seat = seat_in(hw, node, Row.of(scratch.room, node), shape)
+        if seat is not None:
+            scratch.sit(seat)
+    if luck.random() < 0.3:
+        scratch.room.gpu -= luck.choice([0, 300, 1000])
+    return scratch
+
+
+def columns(room: Room) -> list[list[int]]:
+    names = ("cpus", "memory", "disk", "gpu", "kinds")
+    return [getattr(room, name).tolist() for name in names]
+
+
+@quick(200)
+@given(seed=seeds)
+def test_rows_and_columns_count_the_same(seed: int) -> None:
+    luck = Random(seed)
+    scratch = filled(luck, seed)
+    hw, room = scratch.hw, scratch.room
+    for _ in range(6):
+        shape = shape_of(luck)
+        many = capacity(hw, room, shape)
+        rows = [row_capacity(hw, n, Row.of(room, n), shape) for n in range(hw.count)]
+        assert many.tolist() == rows
+        assert (many > 0).tolist() == feasible(hw, room, shape).tolist()
+
+
+@quick(100)
+@given(seed=seeds)
+def test_as_many_parts_find_a_seat_as_were_counted(seed: int) -> None:
+    luck = Random(seed)
+    scratch = filled(luck, seed)
+    shape = shape_of(luck)
+    for node in range(scratch.hw.count):
+        row = Row.of(scratch.room, node)
+        many = min(row_capacity(scratch.hw, node, row, shape), 20)
+        for _ in range(many):
+            seat = seat_in(scratch.hw, node, row, shape)
+            assert seat is not None
+            assert len(seat.devices) == shape.gpus
+            row.take(seat)
+        assert min(row.gpu, default=0) >= min(0, scratch.room.gpu.min(initial=0))
+        if many < 20:
+            assert seat_in(scratch.hw, node, row, shape) is None
+
+
+@quick(100)
+@given(seed=seeds)
+def test_a_trial_without_commit_changes_nothing(seed: int) -> None:
+    luck = Random(seed)
+    scratch = filled(luck, seed)
+    before = columns(scratch.room)
+    with scratch.trial():
+        _disturb(luck, scratch)
+        with scratch.trial() as inner:
+            _disturb(luck, scratch)
+            inner.commit()
+        with scratch.trial():
+            _disturb(luck, scratch)
+    assert columns(scratch.room) == before
+
+
+@quick(100)
+@given(seed=seeds)
+def test_a_trial_with_commit_keeps_what_was_done_and_no_more(seed: int) -> None:
+    luck = Random(seed)
+    scratch = filled(luck, seed)
+    with scratch.trial() as trial:
+        _disturb(luck, scratch)
+        then = columns(scratch.room)
+        with scratch.trial():
+            _disturb(luck, scratch)
+        trial.commit()
+    assert columns(scratch.room) == then
+
+
+def _disturb(luck: Random, scratch: Scratch) -> None:
+    for part in gang_of(luck).parts:
+        for node in range(scratch.hw.count):
+            seat = seat_in(scratch.hw, node, Row.of(scratch.room, node), part.shape)
+            if seat is not None:
+                scratch.sit(seat)
+                if luck.random() < 0.3:
+                    scratch.leave(seat)
+
+
+@quick(60)
+@given(seed=seeds)
+def test_a_copy_of_the_room_is_its_own(seed: int) -> None:
+    luck = Random(seed)
+    scratch = filled(luck, seed)
+    room = scratch.room
+    before = columns(room)
+    _disturb(luck, Scratch(scratch.hw, room))
+    assert columns(room) == before
+    assert np.array_equal(room.copy().gpu, room.gpu)
+    assert Policy() == Policy()
