@@ -56,7 +56,6 @@ from muster.model.tenancy import Quota, Team
 from muster.model.units import MILLI, parse_bytes, parse_seconds
 from muster.schedule import schedule
 from muster.server.loop import consequences_of
-from muster.server.loop import consequences_of
 from muster.store.fold import Fold
 from room_check import validate
 
@@ -148,9 +147,7 @@ class Case:
 
     # --- Who runs, who waits ------------------------------------------------------------------------
 
-    def waiting(
-        self, *, submitted_ago: Span = 0.0, runs: Span | None = None, **asked: object
-    ) -> JobId:
+    def waiting(self, *, submitted_ago: Span = 0.0, runs: Span | None = None, **asked: object) -> JobId:
         """A job in the queue. ``runs`` is its true length, which only ``*-true`` policies know."""
         job = self._job(self.now - _seconds(submitted_ago), **asked)
         if runs is not None:

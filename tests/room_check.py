@@ -39,6 +39,7 @@ def _check_node(node: Node, snap: Snapshot) -> None:
         assert sum(s.gpu_milli for s in shares) <= MILLI
         if device.memory_bytes is not None:
             assert sum(s.gpu_memory_bytes for s in shares) <= device.memory_bytes
+    assert room.row(i) == (cpus, memory, disk, room.gpu[i].tolist())
     kinds = Counter(room.kind_of(s.shape) for s in seats if s.devices)
     assert room.kinds[i].tolist() == [kinds[k] for k in range(4)]
 
@@ -68,9 +69,7 @@ def _check_counts(fold: Fold, snap: Snapshot) -> None:
     running = list(snap.running.values())
     arrays = Counter(r.job.array.array for r in running if r.job.array is not None)
     assert {a: n for a, n in snap.array_running.items() if n} == dict(arrays)
-    assert snap.tally.by_priority == tuple(
-        sum(r.job.priority == p for r in running) for p in range(3)
-    )
+    assert snap.tally.by_priority == tuple(sum(r.job.priority == p for r in running) for p in range(3))
     assert snap.tally.movable == sum(r.job.checkpoint is not None for r in running)
     alive = [r for r in fold.records.values() if r.outcome is None]
     jobs = [r.waiting.job if r.waiting else r.running.job for r in alive if r.waiting or r.running]

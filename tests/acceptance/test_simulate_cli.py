@@ -138,9 +138,7 @@ def test_policy_and_compare_exclude_each_other(capsys: pytest.CaptureFixture[str
     assert "exclude each other" in said
 
 
-def test_a_broken_line_is_named_with_its_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_line_is_named_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "broken.swf"
     good = "1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1"
     trace.write_text(f"; made by hand\n{good}\n{good.replace('60', 'sixty')}\n")
@@ -148,9 +146,7 @@ def test_a_broken_line_is_named_with_its_file(
     assert "broken.swf, line 3:" in said
 
 
-def test_a_trace_without_nodes_asks_for_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trace_without_nodes_asks_for_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "few.swf"
     trace.write_text("1 0 -1 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
     assert "--nodes" in refusal(capsys, "simulate", str(trace))
@@ -172,10 +168,7 @@ def test_jobs_that_can_never_run_are_counted_and_the_first_is_named(
     trace = tmp_path / "wide.swf"
     sizes = (1, 64, 64)
     trace.write_text(
-        "".join(
-            f"{i} {i} -1 60 {n} -1 -1 {n} 60 -1 1 1 1 -1 -1 -1 -1 -1\n"
-            for i, n in enumerate(sizes, 1)
-        )
+        "".join(f"{i} {i} -1 60 {n} -1 -1 {n} 60 -1 1 1 1 -1 -1 -1 -1 -1\n" for i, n in enumerate(sizes, 1))
     )
     assert run(["simulate", str(trace), "--nodes", "1x0 cpus=4", "--policy", "fifo"]) == 0
     said = capsys.readouterr()

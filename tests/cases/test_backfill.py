@@ -31,9 +31,7 @@ def test_a_long_job_does_not_pass() -> None:
     big = c.waiting(gpus=8, time_limit="1h", submitted_ago="1h")
     long = c.waiting(gpus=4, time_limit="3h")
     reason = c.expect(long).waits(because=BehindPromise)
-    assert reason.sentence() == (
-        f"would delay job {big}, which was promised room in 2h; this may take 3h"
-    )
+    assert reason.sentence() == (f"would delay job {big}, which was promised room in 2h; this may take 3h")
 
 
 def test_a_long_job_passes_if_it_fits_beside() -> None:

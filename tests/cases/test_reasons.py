@@ -59,9 +59,7 @@ def test_on_an_empty_cluster_nothing_runs_and_says_so() -> None:
         ({"share": 0.6}, {"share": 0.5, "parts": 4}, "GPU share"),
     ],
 )
-def test_what_is_short_is_named(
-    asked: dict[str, object], held: dict[str, object], what: str
-) -> None:
+def test_what_is_short_is_named(asked: dict[str, object], held: dict[str, object], what: str) -> None:
     c = Case().node("a", gpus=4)
     if held.get("parts"):
         for g in range(4):
@@ -93,9 +91,7 @@ def test_a_gang_says_how_much_of_it_fits() -> None:
 def test_a_gang_too_large_says_how_much_would_fit() -> None:
     c = Case().node("a", gpus=4).node("b", gpus=4)
     reason = c.expect(c.waiting(gpus=2, parts=5)).never_runs(because=GangTooLarge)
-    assert reason.sentence() == (
-        "can never run: the cluster has room for 4 of the 5 parts, even empty"
-    )
+    assert reason.sentence() == ("can never run: the cluster has room for 4 of the 5 parts, even empty")
 
 
 def test_quota_says_what_is_left() -> None:

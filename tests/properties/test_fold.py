@@ -6,7 +6,6 @@ from random import Random
 import msgspec
 import pytest
 from hypothesis import given
-from room_check import validate
 from worlds import ANY, World, quick, seeds, world_of
 
 from muster.model.errors import BadInput, IllegalTransition, MusterError
@@ -42,6 +41,7 @@ from muster.schedule.place import Placer
 from muster.schedule.rank import Ranker
 from muster.schedule.scratch import Scratch
 from muster.store.fold import Fold
+from room_check import validate
 
 POLICY = Policy()
 _STEPS = 60
@@ -104,9 +104,7 @@ class Story:
         node = self.luck.choice(self.world.nodes)
         if self.luck.random() < 0.5:
             return NodeHealth(self.now, node.name, self.luck.choice(list(Health)))
-        devices = tuple(
-            msgspec.structs.replace(d, healthy=self.luck.random() < 0.8) for d in node.devices
-        )
+        devices = tuple(msgspec.structs.replace(d, healthy=self.luck.random() < 0.8) for d in node.devices)
         return NodeSeen(self.now, msgspec.structs.replace(node, devices=devices))
 
     def _team_changes(self, job_id: str) -> Event:

@@ -115,9 +115,7 @@ def test_fairness_is_jains_index_over_mean_slowdowns() -> None:
 
 
 def test_fairness_is_unknown_where_there_is_nobody_to_compare_with() -> None:
-    alone = replay(
-        [record("a", 1, 0, 0, 10, team=""), record("b", 1, 0, 0, 10, team="one")], [sample(0, 2)]
-    )
+    alone = replay([record("a", 1, 0, 0, 10, team=""), record("b", 1, 0, 0, 10, team="one")], [sample(0, 2)])
     assert measure(alone).teams is None
 
 

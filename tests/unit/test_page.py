@@ -108,10 +108,7 @@ def test_a_finding_about_unfinished_work_speaks_of_counts() -> None:
 def test_a_finding_about_nothing_finished_speaks_of_what_was_held() -> None:
     never = queue_of(1, 60)
     never.records[0].ended_at = None
-    assert (
-        finding([measure(never)])
-        == "No job finished; at its peak fair held 100.0 % of the cluster."
-    )
+    assert finding([measure(never)]) == "No job finished; at its peak fair held 100.0 % of the cluster."
 
 
 def test_cpus_are_drawn_where_there_are_no_gpus() -> None:
@@ -146,7 +143,4 @@ def test_one_policy_has_no_best() -> None:
 
 
 def test_control_characters_never_reach_a_terminal() -> None:
-    assert (
-        one_line("a\x1b[31mb\nc\u202e")
-        == "a\N{REPLACEMENT CHARACTER}[31mb c\N{REPLACEMENT CHARACTER}"
-    )
+    assert one_line("a\x1b[31mb\nc\u202e") == "a\N{REPLACEMENT CHARACTER}[31mb c\N{REPLACEMENT CHARACTER}"

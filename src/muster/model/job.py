@@ -9,6 +9,7 @@ import enum
 import msgspec
 
 from muster.model.charter import Charter
+from muster.model.errors import BadInput
 from muster.model.resources import NOTHING, Resources
 from muster.model.units import MILLI, show_bytes, show_milli
 
@@ -50,6 +51,17 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     gpu_models: tuple[str, ...] = ()  # empty: any
     labels: tuple[str, ...] = ()  # all of these must be on the node
     disk_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        amounts = (self.cpus_milli, self.memory_bytes, self.gpus, self.gpu_milli, self.gpu_memory_bytes)
+        if min(*amounts, self.disk_bytes) < 0:
+            raise BadInput("a job can't ask for less than nothing")
+        if self.gpus > 1 and self.gpu_milli != MILLI:
+            raise BadInput("several GPUs are asked whole; only a single one can be shared")
+        if self.gpus and not (self.gpu_milli or self.gpu_memory_bytes):
+            raise BadInput("a share of a GPU needs a fraction or an amount of memory")
+        if self.gpu_milli > MILLI:
+            raise BadInput("of each GPU at most the whole can be asked")
 
     @property
     def shares_gpu(self) -> bool:

@@ -63,10 +63,10 @@ class MixCounter:
         self._seen += count
         if len(self._counts) > _MOST_SHAPES:
             self._counts = {s: n // 2 for s, n in self._counts.items() if n > 1}
-
-    def view(self) -> Mix:
         if self._seen >= self._show_next:
             classes = sorted(self._counts.items(), key=lambda kv: -kv[1])
             self._view = Mix(tuple(classes), self._view.version + 1)
             self._show_next = 20 if self._seen < 20 else int(self._seen * 1.6) + 5
+
+    def view(self) -> Mix:
         return self._view

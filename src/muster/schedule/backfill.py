@@ -109,8 +109,20 @@ class Promises:
 
     def drop(self, waiting: Waiting) -> None:
         """No longer keep room for the job: it is its turn."""
-        self._guards = [g for g in self._guards if g.promise.job != waiting.job.id]
+        for i, guard in enumerate(self._guards):
+            if guard.promise.job == waiting.job.id:
+                del self._guards[i]
+                self._give_back(guard, self._guards[i:])
+                break
         self._open = [entry for entry in self._open if entry[0] is not waiting]
+
+    def _give_back(self, dropped: Guard, later: list[Guard]) -> None:
+        """Those promised later had reckoned with it sitting there."""
+        for guard in later:
+            for seat in dropped.seats:
+                row = guard.rows.get(self._scratch.hw.index[seat.node])
+                if row is not None:
+                    row.give(seat)
 
     def worked_out(self, waiting: Waiting) -> Promise | None:
         """The job's promise with its time and place; None if no moment is known at which it fits."""
@@ -185,6 +197,17 @@ class Promises:
                 merged[node] = row if known is None else row.least(known)
         return merged
 
+    def allow(self, seats: tuple[Seat, ...], lasts: Lasts) -> bool:
+        """Whether a job may start on these seats without delaying anybody."""
+        rows = {node: row.copy() for node, row in self.guarded(lasts).items()}
+        for seat in seats:
+            row = rows.get(self._scratch.hw.index[seat.node])
+            if row is not None:
+                row.take(seat)
+                if min(row.cpus, row.memory, row.disk, *row.gpu, 0) < 0:
+                    return False
+        return True
+
     def in_the_way(self, lasts: Lasts) -> Promise | None:
         """The first promise that a job which starts now could delay."""
         return next((g.promise for g in self._guards if g.delayed_by(self._now, lasts)), None)
@@ -208,6 +231,12 @@ class Promises:
         new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
         known = [x for x in (*running, *self._leavers, *new) if x.at < math.inf]
         return sorted(known, key=lambda x: x.at)
+
+
+def seats_now(scratch: Scratch, gang: Gang) -> tuple[Seat, ...] | None:
+    """Seats for a gang on the roomiest nodes: where choosing the best node for each part led nowhere."""
+    found = _Forecast(scratch, gang, []).first([], 0.0)
+    return None if found is None else found[1]
 
 
 def first_fit(scratch: Scratch, gang: Gang, leaving: list[Leaving]) -> float | None:
@@ -285,7 +314,10 @@ class _Forecast:
         """Put one kind of parts on the nodes that take most of them."""
         many = self._many[k] if group is None else np.where(group, self._many[k], 0)
         left = part.count
+        spread = self._gang.together is Together.SPREAD
         for node in _roomiest(many):
+            if spread and node in taken:
+                continue
             row = taken.get(node)
             if row is None:
                 row = taken[node] = self._rows.get(node, Row.of(self._room, node)).copy()
@@ -296,7 +328,7 @@ class _Forecast:
                 row.take(seat)
                 seats.append(seat)
                 left -= 1
-                if self._gang.together is Together.SPREAD:
+                if spread:
                     break
             if not left:
                 return True

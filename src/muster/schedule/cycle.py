@@ -71,12 +71,13 @@ class _Cycle(Offers):
         if self.first_in_line is not None:
             return self._nobody_passes(turns, self.first_in_line)
         shortest_first = self.policy.backfill == "easy-sjbf"
+        may_pass = self.policy.backfill != "none"
         while not (shortest_first and len(self.promises)):
             waiting = turns.next()
             if waiting is None:
                 return None
-            known = self.full.get(waiting.job.gang)
-            if known is not None and not self._may_make_room(waiting):
+            known = self.known_full(waiting)
+            if known is not None and may_pass and not self._may_make_room(waiting):
                 self.lane_waits[turns.set_aside()] = known
                 continue
             reason = self.offer(waiting)
@@ -183,7 +184,7 @@ class _Cycle(Offers):
         """Those behind the first that had to be kept room, the shortest first."""
         behind: list[tuple[float, int, Waiting]] = []
         while (waiting := turns.next()) is not None:
-            known = self.full.get(waiting.job.gang)
+            known = self.known_full(waiting)
             if known is not None:
                 self.lane_waits[turns.set_aside()] = known
             elif len(behind) < self.policy.depth:
@@ -194,7 +195,10 @@ class _Cycle(Offers):
                 self.lane_waits.setdefault(turns.set_aside(), Wait((NotLookedAt(self.policy.depth),)))
         for _, _, waiting in sorted(behind):
             reason = self.offer(waiting)
-            if reason is not None:
+            known = self.full.get(waiting.job.gang)
+            if known is not None and known.reasons[0] is reason:
+                self.lane_waits[waiting.lane] = known
+            elif reason is not None:
                 self.job_waits[waiting.job.id] = Wait((reason,))
 
 

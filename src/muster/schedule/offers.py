@@ -21,7 +21,7 @@ from muster.model.reasons import (
 )
 from muster.model.room import held_by
 from muster.model.snapshot import LaneKey, Snapshot, Waiting
-from muster.schedule.backfill import Leaving, Promises, first_fit
+from muster.schedule.backfill import Leaving, Promises, first_fit, seats_now
 from muster.schedule.fit import asked_at_least, empty_room, never, why_not
 from muster.schedule.order import Lanes
 from muster.schedule.place import Placer
@@ -91,17 +91,20 @@ class Offers:
     def offer(self, waiting: Waiting) -> Reason | None:
         """Start the job if it may and can; otherwise say why not."""
         gang = waiting.job.gang
-        known = self.full.get(gang)
-        if known is not None:
-            return known.reasons[0]
         refusal = self.refusal(waiting)
         if refusal is not None:
             return refusal
+        known = self.full.get(gang)
+        if known is not None:
+            return known.reasons[0]
         long = lasts(self.snap, self.policy, waiting)
         blocked = self.behind.get(gang)
         if blocked is not None and long.plan >= blocked[0].plan and long.firm >= blocked[0].firm:
             return blocked[1]
         seats = self.placer.place(gang)
+        if seats is None and gang.size > 1:
+            seats = seats_now(self.scratch, gang)
+            self.scratch.sit_all(seats or ())
         if seats is None:
             self.full[gang] = Wait((why_not(self.snap.hardware, self.scratch.room, gang),))
             return self.full[gang].reasons[0]
@@ -112,6 +115,11 @@ class Offers:
             seats = delayed
         self.start(waiting, seats, long)
         return None
+
+    def known_full(self, waiting: Waiting) -> Wait | None:
+        """Why the whole lane waits, if it is known already that there is no room for its gang."""
+        known = self.full.get(waiting.job.gang)
+        return known if known is None or self.refusal(waiting) is None else None
 
     def refusal(self, waiting: Waiting) -> Reason | None:
         """Why the job may not start, wherever there is room."""
@@ -141,8 +149,10 @@ class Offers:
     def _beside_promises(self, gang: Gang, long: Lasts, seats: tuple[Seat, ...]) -> tuple[Seat, ...] | Reason:
         """The seats, others that delay no promise, or why there are none."""
         self.scratch.leave_all(seats)  # promises are reckoned without it
-        guarded = self.promises.guarded(long)
-        again = self.placer.place(gang, guarded)
+        if self.promises.allow(seats, long):
+            self.scratch.sit_all(seats)
+            return seats
+        again = self.placer.place(gang, self.promises.guarded(long))
         if again is not None:
             return again
         promise = self.promises.in_the_way(long)

@@ -87,7 +87,7 @@ class Evictions:
         if claim in self._hopeless:
             return None
         found = self.cheapest(waiting, self._cause_for(waiting, owed_to))
-        if found is None or not self._quota_allows(waiting, found):
+        if found is None or not found.jobs or not self._quota_allows(waiting, found):
             self._hopeless.add(claim)
             return None
         return found
@@ -107,7 +107,7 @@ class Evictions:
         ready.sort(key=lambda x: (self._dearness(x[0]), x[0].job.id))
         leaving = [Leaving(float(i), v.seats) for i, (v, _) in enumerate(ready)]
         found = first_fit(self.scratch, gang, leaving)
-        if found is None:
+        if found is None or found < 0:  # nobody's leaving helps, or nobody's is needed
             return None
         chosen = ready[: int(found) + 1]
         for entry in reversed(chosen[:-1]):

@@ -50,6 +50,15 @@ def with_rate(account: Account, change: Vector, sign: int) -> Account:
     return Account(account.use, rate, account.as_of)
 
 
+def summed(account: Account | None, other: Account) -> Account:
+    """Two accounts as of the same time, together."""
+    if account is None:
+        return other
+    u, v, r, s = account.use, other.use, account.rate, other.rate
+    use = (u[0] + v[0], u[1] + v[1], u[2] + v[2])
+    return Account(use, (r[0] + s[0], r[1] + s[1], r[2] + s[2]), other.as_of)
+
+
 def average(account: Account, total: Vector, half_life_seconds: float) -> float:
     """The dominant share of the cluster, averaged over the recent past."""
     scale = _LN2 / half_life_seconds

@@ -45,7 +45,7 @@ from muster.model.room import Hardware, Room, held_by
 from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, Tally, Waiting
 from muster.model.state import State, after
 from muster.model.tenancy import ROOT, Team, Tenancy
-from muster.schedule.shares import brought_to, charged, with_rate
+from muster.schedule.shares import brought_to, charged, summed, with_rate
 
 
 class Record(msgspec.Struct):
@@ -99,6 +99,8 @@ class Fold:
         handler = _HANDLERS[type(event)]
         if self._lent:
             self._unshare()
+        if not isinstance(event, NodeSeen):
+            self._refresh_inventory()
         handler(self, event)
         self.now = max(self.now, event.at)
         self.generation += 1
@@ -132,10 +134,13 @@ class Fold:
 
     def _promised_room(self, event: Promised) -> None:
         self._moved(event.job, event)
-        favoured = event.made_room or self._promised.get(event.job, (False, ()))[0]
-        self._promised[event.job] = (favoured, event.nodes)
+        favoured, nodes = self._promised.get(event.job, (False, ()))
+        self._promised[event.job] = (favoured or event.made_room, event.nodes or nodes)
 
     def _placed(self, event: Placed) -> None:
+        for seat in event.seats:
+            if seat.node not in self._nodes:
+                raise BadInput(f"there is no node {seat.node}")
         record = self._moved(event.job, event)
         waiting = record.waiting
         assert waiting is not None
@@ -220,6 +225,23 @@ class Fold:
         teams = {**self._teams, event.team.name: event.team}
         self._tenancy = Tenancy(teams.values())
         self._teams = teams
+        self._regroup(event.at)
+
+    def _regroup(self, now: float) -> None:
+        """The tree has changed: what teams have and had follows from their owners."""
+        owners = [h for h in self._accounts if h[1] is not None]
+        accounts: dict[Holder, Account] = {}
+        for team, owner in owners:
+            mine = brought_to(self._accounts[team, owner], now, self._policy.half_life_seconds)
+            accounts[team, owner] = mine
+            for name in self._tenancy.path(team)[:-1]:
+                accounts[name, None] = summed(accounts.get((name, None)), mine)
+        self._accounts = accounts
+        self._active = {}
+        for record in self.records.values():
+            entry = record.waiting or record.running
+            if entry is not None:
+                self._count(entry.job, 1)
 
     # --- The queue ----------------------------------------------------------------------------------
 
@@ -274,8 +296,7 @@ class Fold:
         left = tuple(j for j in self._unmet.pop(dependent, ()) if j != ended)
         if left:
             self._unmet[dependent] = left
-        wanted = next(d for d in waiting.job.after if d.job == ended)
-        if not _meets(wanted, outcome):
+        if not all(_meets(d, outcome) for d in waiting.job.after if d.job == ended):
             self._doomed[dependent] = Outcome.DEPENDENCY_FAILED
         self._queue(waiting)
 
@@ -303,7 +324,6 @@ class Fold:
 
     def _seat(self, running: Running, sign: int, now: float) -> None:
         """Enter (+1) or strike (-1) what a running job holds, everywhere it counts."""
-        self._refresh_inventory()
         job = running.job
         for seat in running.seats:
             self._sit(seat, sign)
@@ -335,7 +355,8 @@ class Fold:
     def _sit(self, seat: Seat, sign: int) -> None:
         node = self._hardware.index[seat.node]
         change = self._room.take if sign > 0 else self._room.give
-        change(node, seat.shape, seat.devices, seat.device_milli)
+        devices = [g for g in seat.devices if g < self._hardware.width]  # a node may come back with fewer
+        change(node, seat.shape, devices, seat.device_milli)
 
     def _refresh_inventory(self) -> None:
         """Build the columns anew after nodes came or changed; what runs keeps its seats."""
