@@ -1,9 +1,9 @@
 """How soon jobs complete: training jobs on 8 × 8 GPUs, from the Muri study.
 
 The figure is the mean time from submission to completion. Stopping and resuming cost nothing, as
-in the study, but for ``jct-charged``, where they do. The study compares its policies in different
-clusters: its SRTF places jobs on nodes, its Tiresias counts 64 GPUs and places nothing. To meet
-its figures, ``srtf`` and ``las`` run here on one pool of counted GPUs, everything else on nodes.
+in the study, but for ``jct-charged``, where they do. ``srtf`` and ``las`` are there to meet known
+averages, which were found by counting 64 GPUs without placing anything: they run on one pool.
+Everything else, ``srtf-nodes`` too, has to find GPUs on nodes.
 """
 
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ _OUTCOME = "ref_"  # per-job outcomes of the study's simulator carry this in the
 _FREE = Checkpoint()
 _CHARGED = Checkpoint(every_seconds=30 * MINUTE, restore_seconds=60.0, on_signal=False)
 
-# The study's simulator takes 4 to 46 s of progress from every running job at each event under SRTF,
-# so it prints 193,082 for SRTF and 347,213 for Tiresias-L. These are its averages without that.
+# In the study's simulator every running job loses 4 to 46 s of progress at each event: it prints
+# 193,082 for SRTF and 347,213 for Tiresias-L. These are the averages of the same rules without that.
 _PUBLISHED = {("trace3", "srtf"): 190_377.0, ("trace3", "las"): 340_306.0}
 
 
@@ -131,8 +131,8 @@ def _beside(replay: Replay, report: Report) -> dict[str, float]:
         "preemptions_per_job": report.preemptions / report.jobs,
         "jain_slowdown": _jain_of_slowdown(replay),
     }
-    if report.gpu_hours_lost:
-        beside["gpu_hours_lost"] = report.gpu_hours_lost
+    if lost := round(report.gpu_hours_lost or 0.0, 6):  # less than that is noise of floats
+        beside["gpu_hours_lost"] = lost
     if report.finished < report.jobs:
         beside["unfinished"] = float(report.jobs - report.finished)
     return beside

@@ -38,6 +38,13 @@ def test_nothing_is_ever_oversubscribed(name: str, seed: int) -> None:
     play(world_of(seed), PRESETS[name])  # which checks the books after every cycle
 
 
+@some_policies
+@quick()
+@given(seed=seeds)
+def test_nor_when_nodes_are_lost_and_come_back(name: str, seed: int) -> None:
+    play(world_of(seed, ANY._replace(outages=True)), PRESETS[name])
+
+
 @pytest.mark.parametrize("place", ["random", "fgd", "packing", "clustering", "dot-product"])
 @quick(8)
 @given(seed=seeds)
@@ -124,6 +131,42 @@ def test_an_idle_cluster_starts_the_first_job_that_can_run(name: str, seed: int)
         first = max(job.priority for job in able)
         started = {start.job for start in plan.starts}
         assert any(job.id in started for job in able if job.priority is first)
+
+
+@every_policy
+@quick(10)
+@given(seed=seeds)
+def test_nobody_is_left_behind(name: str, seed: int) -> None:
+    """All that can run has run in the end, whoever had to leave for whom meanwhile."""
+    world = world_of(seed, ANY._replace(outages=True, broken=False))
+    loop = play(world, PRESETS[name], most_steps=2000)
+    assert loop.is_over, "it never ends"
+    snap = loop.fold.snapshot()
+    assert not snap.running
+    for jobs in snap.lanes.values():
+        for waiting in jobs:
+            wait = loop.plan.wait_of(waiting)
+            assert wait is not None
+            assert wait.infeasible, f"{waiting.job.id} still waits: {wait.reasons[0]}"
+
+
+@every_policy
+@quick(10)
+@given(seed=seeds)
+def test_a_plan_says_nothing_twice_and_nothing_of_others(name: str, seed: int) -> None:
+    def check(snap: Snapshot, plan: Plan, now: float) -> None:
+        waiting = {w.job.id: w for jobs in snap.lanes.values() for w in jobs}
+        waiting |= dict(snap.ineligible)
+        started, evicted = [s.job for s in plan.starts], [e.job for e in plan.evicts]
+        assert len(set(started)) == len(started)
+        assert len(set(evicted)) == len(evicted)
+        assert all(s.attempt == waiting[s.job].attempt + 1 for s in plan.starts)
+        assert all(e.attempt == snap.running[e.job].attempt for e in plan.evicts)
+        assert not set(started) & {w.job for w in plan.withdraws}
+        assert len({p.job for p in plan.promises}) == len(plan.promises)
+        assert plan.wake_at is None or plan.wake_at > now
+
+    play(world_of(seed), PRESETS[name], look=check)
 
 
 # --- Quota --------------------------------------------------------------------------------------------
@@ -264,6 +307,39 @@ def test_a_snapshot_stays_as_it_is_while_facts_keep_coming(name: str, seed: int)
     play(world_of(seed), PRESETS[name], look=lambda *seen: kept.append(seen))
     for snap, plan, now in kept[::3]:
         assert schedule(snap, PRESETS[name], now=now) == plan
+
+
+# --- Who yields -------------------------------------------------------------------------------------
+
+
+@without_turns
+@quick()
+@given(seed=seeds)
+def test_whoever_has_to_leave_is_one_that_may_be_told_to(name: str, seed: int) -> None:
+    world = world_of(seed)
+    by_id = {job.id: job for job in world.jobs}
+
+    def check(snap: Snapshot, plan: Plan, now: float) -> None:
+        held = _held_by_tree(snap)
+        for evict in plan.evicts:
+            victim = snap.running[evict.job]
+            assert evict.in_favour_of is not None
+            evictor = by_id[evict.in_favour_of]
+            assert victim.elapsed(now) >= PRESETS[name].protected_seconds
+            if evict.because == "priority":
+                assert victim.job.priority < evictor.priority
+            elif evict.because == "reclaim":
+                over = [t for t in snap.tenancy.path(victim.job.team) if _is_over(world, t, held)]
+                assert over, f"{evict.job} of {victim.job.team} was within its quota"
+            else:
+                assert evict.because == "compact"
+                assert victim.job.checkpoint is not None
+
+    play(world, PRESETS[name], look=check)
+
+
+def _is_over(world: World, team: str, held: Counter[str]) -> bool:
+    return held[team] > _owned(world, team)
 
 
 # --- No circles ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from muster.engines.sim import SimEngine
+from muster.engines.sim import Outage, SimEngine
 from muster.model.events import Event, Submitted, TeamSet
 from muster.model.job import (
     After,
@@ -61,6 +61,7 @@ class World(NamedTuple):
     teams: tuple[Team, ...]
     jobs: tuple[Job, ...]
     run_seconds: dict[JobId, float]
+    outages: tuple[Outage, ...] = ()
 
 
 class Taste(NamedTuple):
@@ -75,6 +76,8 @@ class Taste(NamedTuple):
     endless: bool = True  # jobs may have no limit
     bound: bool = True  # jobs may depend on others, begin late, or be of an array
     checkpoints: bool = True
+    outages: bool = False
+    broken: bool = True  # some GPUs are not healthy
     jobs: int = 12
     until: int = 4000  # the last arrival
 
@@ -89,24 +92,29 @@ def world_of(seed: int, taste: Taste = ANY) -> World:
     jobs = _jobs(luck, taste)
     lengths = {job.id: luck.choice([1.0, 60.0, 700.0, 2500.0, 9000.0]) for job in jobs}
     teams = _teams(luck) if taste.teams and luck.random() < 0.7 else ()
-    return World(nodes, teams, jobs, lengths)
+    outages = tuple(_outage(luck, nodes) for _ in range(3)) if taste.outages else ()
+    return World(nodes, teams, jobs, lengths, outages)
 
 
 def _node(luck: Random, name: str, taste: Taste) -> Node:
     if taste.alike:
         return Node(name, 16 * MILLI, 64 * GIB, devices=(Device("A40", 48 * GIB),) * 4)
     model, memory = luck.choice(["A40", "H100"]), luck.choice([24 * GIB, 48 * GIB, None])
-    count = luck.choice([0, 1, 2, 4, 4])
+    count, healthy = luck.choice([0, 1, 2, 4, 4]), 0.9 if taste.broken else 1.0
     return Node(
         name=name,
         cpus_milli=luck.randint(2, 16) * MILLI,
         memory_bytes=luck.randint(8, 64) * GIB,
         disk_bytes=luck.choice([0, 100 * GIB]),
-        devices=tuple(Device(model, memory, healthy=luck.random() < 0.9) for _ in range(count)),
+        devices=tuple(Device(model, memory, healthy=luck.random() < healthy) for _ in range(count)),
         rack=luck.choice([None, "r1", "r2"]),
         switch=luck.choice([None, "s1"]),
         labels=frozenset(luck.choice([(), ("ib",)])),
     )
+
+
+def _outage(luck: Random, nodes: tuple[Node, ...]) -> Outage:
+    return Outage(luck.choice(nodes).name, luck.randint(0, 5000), luck.choice([60.0, 3000.0]))
 
 
 def shape_of(luck: Random, taste: Taste = ANY) -> Shape:
@@ -202,6 +210,7 @@ class Watched(Loop):
     """A loop that shows each snapshot with the plan that came of it, and whose books are checked."""
 
     look: Look | None = None
+    is_over = False  # nothing is left to wait for
 
     def decide(self) -> None:
         if self.look is None:
@@ -223,7 +232,7 @@ def play(
     most_steps: int = 300,
 ) -> Watched:
     """All jobs come, run and end, or until so many steps were made. Limits are enforced."""
-    engine = SimEngine(world.nodes, world.run_seconds, enforce_limits=True)
+    engine = SimEngine(world.nodes, world.run_seconds, outages=world.outages, enforce_limits=True)
     for job in world.jobs:
         engine.will(Submitted(job.submitted_at, job))
     loop = Watched(engine, policy, Fold(policy, world.run_seconds), record)
@@ -233,7 +242,5 @@ def play(
         loop.fold.apply(fact)
         if record is not None:
             record(fact)
-    for _ in range(most_steps):
-        if not loop.step():
-            break
+    loop.is_over = any(not loop.step() for _ in range(most_steps))
     return loop

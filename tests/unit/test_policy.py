@@ -16,7 +16,7 @@ def test_the_default_is_fair() -> None:
 
 
 def test_an_unknown_preset_names_those_there_are() -> None:
-    with pytest.raises(UnknownChoice, match="unknown policy 'nice'; known: .*fair.*fifo"):
+    with pytest.raises(UnknownChoice, match=r"unknown policy 'nice'; known: .*fair.*fifo"):
         preset("nice")
 
 
@@ -41,7 +41,7 @@ def test_knobs_that_are_not_set_stay() -> None:
 
 
 def test_an_unknown_knob_names_those_there_are() -> None:
-    with pytest.raises(UnknownChoice, match="unknown knob 'speed'; known: .*backfill"):
+    with pytest.raises(UnknownChoice, match=r"unknown knob 'speed'; known: .*backfill"):
         tuned(Policy(), {"speed": "11"})
 
 

@@ -1,11 +1,14 @@
 """The tree of quotas: what may be held, who borrows, who is owed."""
 
+import pytest
+
+from muster.model.errors import BadInput
 from muster.model.events import NodeSeen, TeamSet
 from muster.model.node import Device, Node
 from muster.model.policy import Policy
 from muster.model.reasons import OverLimit, QuotaReached
 from muster.model.resources import Resources
-from muster.model.tenancy import Quota, Team
+from muster.model.tenancy import Quota, Team, Tenancy
 from muster.schedule.quota import QuotaBook
 from muster.store.fold import Fold
 
@@ -106,3 +109,17 @@ def test_a_team_that_nobody_declared_borrows_all_it_holds() -> None:
     found = book(Team("nlp", quota=quota(2)))
     found.book("guests", gpus(1))
     assert found.borrows("guests", gpus(1), "nlp")
+
+
+@pytest.mark.parametrize(
+    "teams",
+    [
+        (Team("a", "b"), Team("b", "a")),
+        (Team("a", "nobody"),),
+        (Team("a", weight=0.0),),
+        (Team("a", weight=float("nan")),),
+    ],
+)
+def test_a_tree_that_is_none_is_refused(teams: tuple[Team, ...]) -> None:
+    with pytest.raises(BadInput):
+        Tenancy(teams)

@@ -111,8 +111,11 @@ def _value(knob: str, text: str, kind: object) -> object:
         value = msgspec.convert(_plain(text), kind, strict=False)
     except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
         raise BadInput(f"{knob}={text!r} does not fit: {error}") from None
-    if isinstance(value, float | int) and not 0 <= value < 1e12:
-        raise BadInput(f"{knob}={text!r} must be zero or more, and not absurd")
+    numbers = value if isinstance(value, tuple) else (value,)
+    if not all(0 <= n < 1e12 for n in numbers if isinstance(n, float | int)):
+        raise BadInput(f"{knob}={text} must be zero or more, and not absurd")
+    if knob.replace("-", "_") == "half_life_seconds" and not value:
+        raise BadInput(f"{knob}={text} must be above zero: what was held has to fade some time")
     return value
 
 

@@ -68,7 +68,9 @@ class Promises:
         self._leaving: dict[bool, list[Leaving]] = {}
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
+        self._merges: dict[int, Guarded] = {}  # what some of them together leave, by which, as bits
         self._leavers: list[Leaving] = []  # who were told to leave
+        self._unserved: dict[Gang, int] = {}  # whom so many leavers do not help
         self._open: list[tuple[Waiting, bool, bool]] = []  # not worked out yet
 
     @property
@@ -109,6 +111,7 @@ class Promises:
 
     def drop(self, waiting: Waiting) -> None:
         """No longer keep room for the job: it is its turn."""
+        self._merges.clear()
         for i, guard in enumerate(self._guards):
             if guard.promise.job == waiting.job.id:
                 del self._guards[i]
@@ -142,6 +145,7 @@ class Promises:
         nodes = tuple(dict.fromkeys(s.node for s in seats))
         promise = Promise(waiting.job.id, at, nodes, firm, made_room)
         self._guards.append(Guard(promise, rows, seats, at))
+        self._merges.clear()
 
     def _forecast(self, waiting: Waiting, firm: bool) -> Forecast | None:
         """Worked out, or remembered while nobody has come, gone, or outlived what was expected."""
@@ -173,36 +177,43 @@ class Promises:
 
     def is_served_by_leavers(self, waiting: Waiting) -> bool:
         """Whether those who were told to leave make room enough for this one, too."""
-        if not self._leavers:
+        gang = waiting.job.gang
+        if not self._leavers or self._unserved.get(gang) == len(self._leavers):
             return False
-        forecast = _Forecast(self._scratch, waiting.job.gang, self._worked_out_guards())
-        return forecast.first(self._leavers, self._now) is not None
-
-    def _worked_out_guards(self) -> list[Guard]:
         self._work_out()
-        return self._guards
+        if _Forecast(self._scratch, gang, self._guards).first(self._leavers, self._now) is not None:
+            return True
+        self._unserved[gang] = len(self._leavers)
+        return False
 
     def guarded(self, lasts: Lasts) -> Guarded:
         """What a job that starts now must leave free, by node."""
         self._work_out()
-        delayed = [g for g in self._guards if g.delayed_by(self._now, lasts)]
-        if not delayed:
+        if not self._guards:
             return NO_GUARDS
-        if len(delayed) == 1:
-            return delayed[0].rows
-        merged: Guarded = {}
-        for guard in delayed:
-            for node, row in guard.rows.items():
-                known = merged.get(node)
-                merged[node] = row if known is None else row.least(known)
+        delayed = self._delayed(lasts)
+        merged = self._merges.get(delayed)
+        if merged is None:
+            guards = [g for i, g in enumerate(self._guards) if delayed >> i & 1]
+            merged = self._merges[delayed] = _merged(guards)
         return merged
+
+    def _delayed(self, lasts: Lasts) -> int:
+        """Which guards a job that starts now could delay, as bits."""
+        found = 0
+        for i, guard in enumerate(self._guards):
+            if guard.delayed_by(self._now, lasts):
+                found |= 1 << i
+        return found
 
     def allow(self, seats: tuple[Seat, ...], lasts: Lasts) -> bool:
         """Whether a job may start on these seats without delaying anybody."""
-        rows = {node: row.copy() for node, row in self.guarded(lasts).items()}
+        guarded = self.guarded(lasts)
+        rows: Guarded = {}
         for seat in seats:
-            row = rows.get(self._scratch.hw.index[seat.node])
-            if row is not None:
+            node = self._scratch.hw.index[seat.node]
+            if node in guarded:
+                row = rows.setdefault(node, guarded[node].copy())
                 row.take(seat)
                 if min(row.cpus, row.memory, row.disk, *row.gpu, 0) < 0:
                     return False
@@ -214,12 +225,18 @@ class Promises:
 
     def seated(self, seats: tuple[Seat, ...], lasts: Lasts) -> None:
         """A job behind was started: less is left beside the promised one, if it stays that long."""
-        for guard in self._guards:
-            if guard.delayed_by(self._now, lasts):
-                for seat in seats:
-                    row = guard.rows.get(self._scratch.hw.index[seat.node])
-                    if row is not None:
-                        row.take(seat)
+        delayed = self._delayed(lasts)
+        tables = [g.rows for i, g in enumerate(self._guards) if delayed >> i & 1]
+        for which in [w for w in self._merges if w & delayed]:
+            if which & ~delayed:
+                del self._merges[which]
+            else:
+                tables.append(self._merges[which])  # what is least stays so if all lose the same
+        for rows in tables:
+            for seat in seats:
+                row = rows.get(self._scratch.hw.index[seat.node])
+                if row is not None:
+                    row.take(seat)
         self.leaves(lasts, seats)
 
     def _in_order(self, firm: bool) -> list[Leaving]:
@@ -231,6 +248,16 @@ class Promises:
         new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
         known = [x for x in (*running, *self._leavers, *new) if x.at < math.inf]
         return sorted(known, key=lambda x: x.at)
+
+
+def _merged(guards: list[Guard]) -> Guarded:
+    """What is left beside all of them."""
+    merged: Guarded = {}
+    for guard in guards:
+        for node, row in guard.rows.items():
+            known = merged.get(node)
+            merged[node] = row.copy() if known is None else row.least(known)
+    return merged
 
 
 def seats_now(scratch: Scratch, gang: Gang) -> tuple[Seat, ...] | None:

@@ -148,7 +148,7 @@ class _Cycle(Offers):
             else:
                 victims = self.evictions.find(waiting)
                 if victims is None:
-                    self.look_again_at(self.evictions.next_opening())
+                    self.look_again_at(self.evictions.next_opening)
                     return False
                 self._evict(victims, job.id)
                 pending = tuple(v.job.id for v, _ in victims.jobs)

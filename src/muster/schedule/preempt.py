@@ -11,6 +11,7 @@ save and restore. An attempt is left alone for its first minutes, and so is a jo
 
 import heapq
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from muster.schedule.scratch import Scratch
 
 Cause = Callable[[Running], str | None]
 
-_MOST_NODES = 64  # on which a set of victims is worked out for one job
+_MOST_NODES = 32  # on which a set of victims is worked out for one job
 
 
 class Victims(NamedTuple):
@@ -116,6 +117,7 @@ class Evictions:
                 chosen = rest
         return Victims(sum(self.cost(v) for v, _ in chosen), tuple(chosen))
 
+    @cached_property
     def next_opening(self) -> float | None:
         """When the next running job ceases to be protected."""
         protected = self._policy.protected_seconds
