@@ -26,7 +26,7 @@ from muster.traces.trace import Trace, TraceJob
 
 _NODES = 100  # about as many stand for the cluster
 _LIFE_SECONDS = 4 * HOUR  # on average
-_WARM, _MEASURED = 0.5, 3.5  # lives: as many arrivals as there are pods when the cluster is full
+_WARM, _MEASURED = 0.5, 2.5  # lives: as many arrivals as there are pods when the cluster is full
 _CHECKPOINT = Checkpoint(every_seconds=10 * MINUTE, save_seconds=30.0, restore_seconds=30.0)
 _SEED = 0
 
@@ -49,7 +49,7 @@ def _figure(variant: str, label: str, replay: Replay) -> Figure:
     beside = {
         "moves": float(report.moves),
         "mean_wait_seconds": float(np.mean([wait for wait in waits if wait is not None])),
-        "gpu_hours_lost": report.gpu_hours_lost or 0.0,
+        "gpu_hours_lost": round(report.gpu_hours_lost or 0.0, 6),  # less is noise of floats
         "gpus": report.gpus,
     }
     percent = 100 * _mean_held_milli(replay, begin, end) / replay.gpus_total_milli

@@ -6,9 +6,10 @@
     c.expect(owner).starts_on("a")
     c.expect(borrower).is_preempted(because="reclaim")
 
-Nothing is decided before the first ``expect``. Then the real cycle runs on a real fold, its plan is applied,
-whoever is evicted leaves at once, and it is decided again until nothing changes: so *starts* means what comes of
-it in the end. Afterwards time may pass, jobs may end and others come; the next ``expect`` decides anew.
+Nothing is decided before the first ``expect``. Then the real cycle runs on a real fold, its plan is
+applied, whoever is evicted leaves at once, and it is decided again until nothing changes: so *starts* means
+what comes of it in the end. Afterwards time may pass, jobs may end and others come; the next ``expect``
+decides anew.
 
 Spans are seconds or text such as ``"90m"``; sizes are text such as ``"40G"``. A case that was built and never
 checked is a mistake: see ``conftest``.

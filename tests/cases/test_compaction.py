@@ -85,6 +85,16 @@ def test_whoever_was_moved_does_not_go_back_into_the_block(seed: int, priority: 
     assert sum(len(c.evictions.get(job, ())) for job in movers) == 1
 
 
+def test_a_block_that_was_opened_for_a_promised_job_is_used_by_it() -> None:
+    """It was promised one node; then moving somebody off another became worth it."""
+    c = Case().policy(patience=0.0).node("a", gpus=4).node("b", gpus=4)
+    c.running(gpus=2, on="a", lasts="90m")
+    c.running(gpus=1, on="b", lasts="20h", since_seconds="55m", checkpoint=MOVES)
+    big = c.waiting(gpus=4, time_limit="1h")
+    c.expect(c.waiting(cpus=1, time_limit="1m")).starts()
+    c.expect(big).starts_on("b")
+
+
 def test_nothing_is_moved_when_too_little_is_free_in_all() -> None:
     c = Case().node("a", gpus=4).node("b", gpus=4)
     c.running(gpus=3, on="a", lasts="20h")

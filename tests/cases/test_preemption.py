@@ -145,6 +145,21 @@ def test_an_evicted_job_does_not_evict_its_evictor() -> None:
     assert len(c.evictions[borrower]) == 1
 
 
+def test_what_a_parent_owns_does_not_help_one_child_against_another() -> None:
+    """Within its organisation's quota it may be; its sibling is within its own."""
+    c = Case().node("a", gpus=4).node("b", gpus=4).team("org", quota=3).team("vision", quota=4)
+    c.team("nlp", quota=4, parent="org").team("speech", quota=1, parent="org")
+    c.running(team="vision", gpus=4, on="b")
+    sibling = c.running(team="speech", gpus=4, on="a")
+    owner = c.waiting(team="nlp", gpus=4, priority="low")
+    c.expect(owner).starts_on("a")
+    c.expect(sibling).is_preempted(because="reclaim")
+    for _ in range(3):
+        c.passes("1h")
+    c.expect(owner).starts()
+    assert owner not in c.evictions
+
+
 def test_being_over_in_one_resource_does_not_make_prey_in_another() -> None:
     """The team borrows GPUs. Its small job, within the cpus it owns, yields to no borrower of cpus."""
     c = Case().node("a", gpus=4, cpus=16).team("nlp", quota=1, cpus=8).team("vision", quota=3, cpus=4)

@@ -30,7 +30,7 @@ from muster.model.events import (
     Vacated,
     Withdrawn,
 )
-from muster.model.job import Job, single
+from muster.model.job import After, Dependency, Job, single
 from muster.model.node import Device, Health, Node
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
@@ -280,8 +280,6 @@ def test_a_second_job_of_the_same_name_is_refused() -> None:
 
 
 def test_a_job_that_waits_for_one_job_in_two_ways_needs_both() -> None:
-    from muster.model.job import After, Dependency
-
     fold = running("one")
     ways = (Dependency("one", After.ANY), Dependency("one", After.OK))
     fold.apply(Submitted(1.0, job("two", after=ways)))

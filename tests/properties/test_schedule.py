@@ -13,7 +13,9 @@ from muster.model.job import JobId, Together
 from muster.model.node import Health, Node
 from muster.model.plan import Plan
 from muster.model.policy import PRESETS, Policy
+from muster.model.reasons import MakingRoom
 from muster.model.snapshot import Snapshot
+from muster.model.state import State
 from muster.model.tenancy import Team, Tenancy
 from muster.schedule import schedule
 from muster.schedule.fit import never
@@ -113,6 +115,8 @@ def test_no_job_waits_without_a_reason_that_can_say_itself(name: str, seed: int)
                 wait = plan.wait_of(one)
                 assert wait is not None, f"{one.job.id} waits without a reason"
                 assert all(r.sentence() for r in wait.reasons)
+                making = [r for r in wait.reasons if isinstance(r, MakingRoom)]
+                assert all(r.victims for r in making), f"nobody makes room for {one.job.id}"
 
     play(world_of(seed), PRESETS[name], look=check)
 
@@ -121,7 +125,7 @@ def test_no_job_waits_without_a_reason_that_can_say_itself(name: str, seed: int)
 @quick()
 @given(seed=seeds)
 def test_an_idle_cluster_starts_the_first_job_that_can_run(name: str, seed: int) -> None:
-    taste = ANY._replace(teams=False, bound=False, kinds=1, until=0)
+    taste = ANY._replace(teams=False, bound=False, broken=False, kinds=1, until=0)
     world = world_of(seed, taste)
     found: list[tuple[Snapshot, Plan]] = []
     play(world, PRESETS[name], look=lambda snap, plan, _: found.append((snap, plan)), most_steps=1)
@@ -217,8 +221,11 @@ def _owned(world: World, name: str) -> int:
 
 
 def _held_by_tree(snap: Snapshot) -> Counter[str]:
+    """GPUs by team; who was told to leave does not count."""
     held: Counter[str] = Counter()
     for running in snap.running.values():
+        if running.state is State.STOPPING:
+            continue
         for team in snap.tenancy.path(running.job.team):
             held[team] += running.held.gpus_milli
     return held
@@ -237,6 +244,9 @@ PROMISING = {
 @pytest.mark.parametrize("name", list(PROMISING))
 @quick(40)
 @given(seed=seeds)
+@example(seed=313)
+@example(seed=669)
+@example(seed=692)
 def test_a_promise_is_kept_among_equal_nodes(name: str, seed: int) -> None:
     _promises_are_kept(world_of(seed, ORDERLY._replace(alike=True, gangs=False)), PROMISING[name])
 
@@ -244,6 +254,9 @@ def test_a_promise_is_kept_among_equal_nodes(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", list(PROMISING))
 @quick(40)
 @given(seed=seeds)
+@example(seed=62)
+@example(seed=440)
+@example(seed=958)
 def test_a_promise_is_kept_to_picky_jobs_and_gangs(name: str, seed: int) -> None:
     _promises_are_kept(world_of(seed, ORDERLY), PROMISING[name])
 
@@ -269,8 +282,9 @@ def _promises_are_kept(world: World, policy: Policy) -> None:
 
 
 @every_policy
-@quick(10)
+@quick(6)
 @given(seed=seeds)
+@example(seed=18)
 def test_what_is_remembered_never_changes_a_plan(name: str, seed: int) -> None:
     def check(snap: Snapshot, plan: Plan, now: float) -> None:
         fresh = msgspec.structs.replace(snap, memo={})
@@ -302,6 +316,7 @@ def test_every_decision_can_be_replayed_from_the_journal(name: str, seed: int) -
 @some_policies
 @quick(10)
 @given(seed=seeds)
+@example(seed=78)
 def test_a_snapshot_stays_as_it_is_while_facts_keep_coming(name: str, seed: int) -> None:
     kept: list[tuple[Snapshot, Plan, float]] = []
     play(world_of(seed), PRESETS[name], look=lambda *seen: kept.append(seen))
@@ -348,6 +363,7 @@ def _is_over(world: World, team: str, held: Counter[str]) -> bool:
 @without_turns
 @quick(30)
 @given(seed=seeds)
+@example(seed=147)
 def test_no_two_jobs_evict_each_other_in_turn(name: str, seed: int) -> None:
     world = world_of(seed, ANY._replace(until=0, bound=False))
     pairs: Counter[tuple[str, str]] = Counter()

@@ -1,7 +1,7 @@
 """Random clusters, teams and jobs, and a way to play them in virtual time while somebody watches.
 
-A world is drawn from one number, so that dense ones (many jobs that want the same few GPUs) cost little, and a
-failure is named by that number: ``world_of(seed)`` brings it back.
+A world is drawn from one number, so that dense ones (many jobs that want the same few GPUs) cost little,
+and a failure is named by that number: ``world_of(seed)`` brings it back.
 """
 
 from collections.abc import Callable

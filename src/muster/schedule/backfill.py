@@ -65,7 +65,7 @@ class Promises:
         self._scratch, self._now, self._memo = scratch, now, snap.memo
         self._promised_on = snap.promised_on
         self._find_leaving = leaving
-        self._leaving: dict[bool, list[Leaving]] = {}
+        self._leaving: dict[bool, tuple[int, list[Leaving]]] = {}  # with how many had come by then
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
         self._merges: dict[int, Guarded] = {}  # what some of them together leave, by which, as bits
@@ -241,13 +241,23 @@ class Promises:
 
     def _in_order(self, firm: bool) -> list[Leaving]:
         """Who leaves when, the earliest first."""
-        if firm not in self._leaving:
-            self._leaving[firm] = self._find_leaving(firm)
+        news = len(self._later) + len(self._leavers)
+        known = self._leaving.get(firm)
+        if known is None or known[0] != news:
+            known = self._leaving[firm] = (news, self._sorted(firm))
+        return known[1]
+
+    def _sorted(self, firm: bool) -> list[Leaving]:
         told = {x.job for x in self._leavers}
-        running = [x for x in self._leaving[firm] if x.job not in told]
+        running = [x for x in self._find_leaving(firm) if x.job not in told]
         new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
         known = [x for x in (*running, *self._leavers, *new) if x.at < math.inf]
-        return sorted(known, key=lambda x: x.at)
+        known.sort(key=_at)
+        return known
+
+
+def _at(leaving: Leaving) -> float:
+    return leaving.at
 
 
 def _merged(guards: list[Guard]) -> Guarded:

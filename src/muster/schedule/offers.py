@@ -102,7 +102,7 @@ class Offers:
         if blocked is not None and long.plan >= blocked[0].plan and long.firm >= blocked[0].firm:
             return blocked[1]
         seats = self.placer.place(gang)
-        if seats is None and gang.size > 1:
+        if seats is None and len(gang.parts) > 1:
             seats = seats_now(self.scratch, gang)
             self.scratch.sit_all(seats or ())
         if seats is None:
