@@ -16,9 +16,12 @@ checked is a mistake: see ``conftest``.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
+from asks import Span, gang_of, milli_of, quota_of, seconds_of, share_on
+from expected import Expected
 from muster.model.events import (
     Event,
     Exited,
@@ -40,27 +43,20 @@ from muster.model.job import (
     ArrayPlace,
     Checkpoint,
     Dependency,
-    Gang,
     Job,
     JobId,
-    Part,
     Priority,
     Shape,
-    Together,
 )
 from muster.model.node import Device, Health, Node
-from muster.model.plan import Evict, Plan, Promise, Start, Wait
+from muster.model.plan import Evict, Plan, Promise, Start
 from muster.model.policy import Policy, preset
-from muster.model.reasons import Reason
-from muster.model.state import State
 from muster.model.tenancy import Quota, Team
-from muster.model.units import MILLI, parse_bytes, parse_seconds
+from muster.model.units import MILLI, parse_bytes
 from muster.schedule import schedule
 from muster.server.loop import consequences_of
 from muster.store.fold import Fold
 from room_check import validate
-
-Span = float | str
 
 _NOW = 1_000_000.0
 _MOST_ROUNDS = 32  # of deciding, until nothing changes
@@ -93,7 +89,7 @@ class Case:
 
     # --- What there is ------------------------------------------------------------------------------
 
-    def policy(self, name: str = "fair", **knobs: object) -> "Case":
+    def policy(self, name: str = "fair", **knobs: Any) -> "Case":
         """A preset, with some knobs turned."""
         assert self._fold is None, "say the policy before anything is expected"
         self._policy = msgspec.structs.replace(preset(name), **knobs)
@@ -142,17 +138,17 @@ class Case:
         lend: float | None = None,
     ) -> "Case":
         """Amounts are GPUs, but for ``cpus``, a quota of cpus."""
-        owned = Quota(gpus_milli=_milli(quota), cpus_milli=_milli(cpus))
-        team = Team(name, parent, owned, weight, _limit(borrow), _limit(lend))
+        owned = Quota(gpus_milli=milli_of(quota), cpus_milli=milli_of(cpus))
+        team = Team(name, parent, owned, weight, quota_of(borrow), quota_of(lend))
         return self._happens(TeamSet(0.0 if self._fold is None else self.now, team))
 
     # --- Who runs, who waits ------------------------------------------------------------------------
 
-    def waiting(self, *, submitted_ago: Span = 0.0, runs: Span | None = None, **asked: object) -> JobId:
+    def waiting(self, *, submitted_ago: Span = 0.0, runs: Span | None = None, **asked: Any) -> JobId:
         """A job in the queue. ``runs`` is its true length, which only ``*-true`` policies know."""
-        job = self._job(self.now - _seconds(submitted_ago), **asked)
+        job = self._job(self.now - seconds_of(submitted_ago), **asked)
         if runs is not None:
-            self._known[job.id] = _seconds(runs)
+            self._known[job.id] = seconds_of(runs)
         self._happens(Submitted(job.submitted_at, job))
         return job.id
 
@@ -163,12 +159,12 @@ class Case:
         since_seconds: Span = "1h",
         lasts: Span | None = None,
         devices: tuple[int, ...] | None = None,
-        **asked: object,
+        **asked: Any,
     ) -> JobId:
         """A job that has run for a while. ``lasts`` is its limit, and how long it is thought to run."""
-        at = self.now - _seconds(since_seconds)
+        at = self.now - seconds_of(since_seconds)
         job = self._job(at, time_limit=lasts, **asked)
-        self._known[job.id] = 1e9 if lasts is None else _seconds(lasts)
+        self._known[job.id] = 1e9 if lasts is None else seconds_of(lasts)
         shapes = [p.shape for p in job.gang.parts for _ in range(p.count)]
         nodes = (on,) * len(shapes) if isinstance(on, str) else on
         seats = tuple(self._sit(n, s, devices) for n, s in zip(nodes, shapes, strict=True))
@@ -178,16 +174,16 @@ class Case:
         self._happens(Started(at, job.id, 1))
         return job.id
 
-    def ended(self, *, ran: Span, ago: Span = "1d", **asked: object) -> JobId:
+    def ended(self, *, ran: Span, ago: Span = "1d", **asked: Any) -> JobId:
         """A job of the past, which succeeded."""
-        at = self.now - _seconds(ago)
+        at = self.now - seconds_of(ago)
         job = self._job(at, **asked)
         node = next(iter(self._nodes))
         seats = tuple(Seat(node, p.shape) for p in job.gang.parts)
         self._happens(Submitted(at, job))
         self._happens(Placed(at, job.id, 1, seats))
         self._happens(Started(at, job.id, 1))
-        self._happens(Exited(at + _seconds(ran), job.id, 1, Outcome.SUCCEEDED))
+        self._happens(Exited(at + seconds_of(ran), job.id, 1, Outcome.SUCCEEDED))
         return job.id
 
     # --- What happens afterwards --------------------------------------------------------------------
@@ -195,7 +191,7 @@ class Case:
     def passes(self, span: Span) -> "Case":
         """Time goes by, and it is decided again."""
         self._settle()
-        self.now += _seconds(span)
+        self.now += seconds_of(span)
         self._stale = True
         return self
 
@@ -260,19 +256,19 @@ class Case:
         array: tuple[str, int] | None = None,
         checkpoint: Checkpoint | None = None,
         held: bool = False,
-        **gang: object,
+        **gang: Any,
     ) -> Job:
         number = len(self._jobs) + 1
         job = Job(
             id=f"j{number:02}",
-            gang=gang_of(**gang),  # type: ignore[arg-type]
+            gang=gang_of(**gang),
             submitted_at=at,
             name=name,
             owner=owner,
             team=team,
             priority=Priority[priority.upper()],
-            time_limit_seconds=None if time_limit is None else _seconds(time_limit),
-            begin_at=None if begin_in is None else self.now + _seconds(begin_in),
+            time_limit_seconds=None if time_limit is None else seconds_of(time_limit),
+            begin_at=None if begin_in is None else self.now + seconds_of(begin_in),
             after=tuple(Dependency(j, After(how)) for j, how in (after or {}).items()),
             array=None if array is None else ArrayPlace(array[0], number, array[1]),
             checkpoint=checkpoint,
@@ -284,7 +280,7 @@ class Case:
     def _sit(self, name: str, shape: Shape, devices: tuple[int, ...] | None) -> Seat:
         """The first devices that have as much free, or those asked for."""
         free, node = self._free[name], self._nodes[name]
-        milli = _share(shape, node) if shape.gpus else 0
+        milli = share_on(shape, node) if shape.gpus else 0
         if devices is None:
             devices = tuple([g for g, f in enumerate(free) if f >= milli][: shape.gpus])
         assert len(devices) == shape.gpus, f"there is no room on {name} for {shape}"
@@ -313,12 +309,9 @@ class Case:
             raise AssertionError(f"nothing is settled after {_MOST_ROUNDS} cycles: {self.plan}")
 
     def _begin(self) -> Fold:
-        """The facts in order of time. Nodes and teams are seen before there are jobs, as by a loop."""
+        """The facts in order of time; nodes and teams were there before all jobs."""
         fold = Fold(self._policy, self._known)
         for fact in sorted(self._facts, key=lambda f: (not isinstance(f, NodeSeen | TeamSet), f.at)):
-            if isinstance(fact, Submitted) and not fold.records:
-                fold.snapshot()
-                fold.release()
             fold.apply(fact)
         return fold
 
@@ -352,135 +345,3 @@ class Case:
         assert running is not None
         lost = running.unsaved_seconds(self.now)
         fold.apply(Vacated(self.now, evict.job, evict.attempt, evict.because, lost))
-
-
-class Expected:
-    """What is expected of one job. Each check says what was found instead."""
-
-    def __init__(self, case: Case, job_id: JobId) -> None:
-        self._case, self._id = case, job_id
-        self._record = case.fold.records[job_id]
-
-    def starts_on(self, *nodes: str) -> Seat:
-        """Its parts sit on just these nodes. Returns the first seat."""
-        self.starts()
-        seats = self._case.starts[self._id].seats
-        found = {s.node for s in seats}
-        assert found == set(nodes), f"{self._id} starts on {sorted(found)}"
-        return seats[0]
-
-    def starts(self) -> None:
-        assert self._id in self._case.starts, f"{self._id} does not start: {self._why()}"
-        assert self._record.running is not None, f"{self._id} started, and did not stay"
-
-    def starts_before(self, other: JobId) -> None:
-        """It gets room first, if the other does at all."""
-        self.starts()
-        order = list(self._case.starts)
-        ahead = other not in order or order.index(self._id) < order.index(other)
-        assert ahead, f"{other} starts before {self._id}"
-
-    def waits(self, because: type[Reason] | None = None) -> Reason:
-        """It waits, and this is the deciding reason, which can say itself."""
-        wait = self._wait()
-        reason = wait.reasons[0]
-        assert not wait.infeasible, f"{self._id} can never run: {reason}"
-        assert because is None or isinstance(reason, because), f"{self._id} waits because {reason}"
-        assert reason.sentence()
-        return reason
-
-    def never_runs(self, because: type[Reason]) -> Reason:
-        wait = self._wait()
-        assert wait.infeasible, f"{self._id} only waits: {wait.reasons[0]}"
-        assert isinstance(wait.reasons[0], because), f"{self._id} can't run because {wait.reasons[0]}"
-        assert "can never run" in wait.reasons[0].sentence()
-        return wait.reasons[0]
-
-    def is_withdrawn(self, outcome: Outcome = Outcome.DEPENDENCY_FAILED) -> None:
-        assert self._case.withdrawn.get(self._id) is outcome, f"{self._id} is {self._record.state}"
-
-    def is_preempted(self, because: str) -> None:
-        causes = self._case.evictions.get(self._id, [])
-        assert because in causes, f"{self._id} was made to leave because of {causes or 'nothing'}"
-
-    def stays(self) -> None:
-        """It ran, and goes on where it is."""
-        assert self._id not in self._case.evictions, f"{self._id} had to leave"
-        assert self._record.running is not None, f"{self._id} is {self._record.state}"
-
-    def is_promised(self, within: Span | None = None, *, firm: bool | None = None) -> Promise:
-        """Room is kept for it."""
-        promise = self._case.promises.get(self._id)
-        assert promise is not None, f"no room is kept for {self._id}"
-        assert firm is None or promise.firm is firm, f"firm is {promise.firm}"
-        if within is not None:
-            assert self._id in self._case.promised_at, "when it starts was not worked out"
-            in_seconds = self._case.promised_at[self._id] - self._case.now
-            assert in_seconds <= _seconds(within), f"{self._id} is promised room in {in_seconds} s"
-        return promise
-
-    def is_promised_nothing(self) -> None:
-        assert self._id not in self._case.promises, f"{self._case.promises[self._id]}"
-
-    def _wait(self) -> Wait:
-        waiting = self._record.waiting
-        assert waiting is not None, f"{self._id} is {self._record.state}"
-        wait = self._case.plan.wait_of(waiting)
-        assert wait is not None, f"{self._id} waits without a reason"
-        return wait
-
-    def _why(self) -> object:
-        if self._record.state in (State.QUEUED, State.HELD):
-            return self._wait().reasons[0]
-        return self._record.state
-
-
-def gang_of(
-    *,
-    gpus: int = 0,
-    share: float | None = None,
-    gpu_memory: str | None = None,
-    cpus: float = 1,
-    memory: str | None = None,
-    disk: str | None = None,
-    parts: int | tuple[dict[str, object], ...] = 1,
-    together: str = "anywhere",
-    model: str | tuple[str, ...] = (),
-    labels: tuple[str, ...] = (),
-) -> Gang:
-    """A gang in words. ``parts`` is how many there are, or a tuple of what each asks for."""
-    if isinstance(parts, tuple):
-        kinds = tuple(p for words in parts for p in gang_of(**words).parts)  # type: ignore[arg-type]
-        return Gang(kinds, Together(together))
-    by_memory = gpu_memory is not None and not gpus and share is None
-    whole = share is None and not by_memory
-    shape = Shape(
-        cpus_milli=round(cpus * MILLI),
-        memory_bytes=parse_bytes(memory or "0"),
-        gpus=gpus if whole else 1,
-        gpu_milli=MILLI if whole else round((share or 0) * MILLI),
-        gpu_memory_bytes=parse_bytes(gpu_memory or "0"),
-        gpu_models=(model,) if isinstance(model, str) else model,
-        labels=labels,
-        disk_bytes=parse_bytes(disk or "0"),
-    )
-    return Gang((Part(shape, parts),), Together(together))
-
-
-def _share(shape: Shape, node: Node) -> int:
-    """What the part holds of a device of this node, in thousandths."""
-    memory = node.devices[0].memory_bytes or 1
-    by_memory = -(-shape.gpu_memory_bytes * MILLI // memory) if shape.gpu_milli < MILLI else 0
-    return max(shape.gpu_milli, by_memory)
-
-
-def _milli(amount: float | None) -> int | None:
-    return None if amount is None else round(amount * MILLI)
-
-
-def _limit(gpus: float | None) -> Quota | None:
-    return None if gpus is None else Quota(gpus_milli=_milli(gpus))
-
-
-def _seconds(span: Span) -> float:
-    return parse_seconds(span) if isinstance(span, str) else span

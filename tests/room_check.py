@@ -71,8 +71,9 @@ def _check_counts(fold: Fold, snap: Snapshot) -> None:
     assert {a: n for a, n in snap.array_running.items() if n} == dict(arrays)
     assert snap.tally.by_priority == tuple(sum(r.job.priority == p for r in running) for p in range(3))
     assert snap.tally.movable == sum(r.job.checkpoint is not None for r in running)
-    alive = [r for r in fold.records.values() if r.outcome is None]
-    jobs = [r.waiting.job if r.waiting else r.running.job for r in alive if r.waiting or r.running]
+    alive = [r.waiting or r.running for r in fold.records.values() if r.outcome is None]
+    jobs = [one.job for one in alive if one is not None]
+    assert len(jobs) == len(alive), "a job neither waits nor runs, and has not ended"
     active = Counter((j.team, j.owner) for j in jobs)
     owners = {holder: n for holder, n in snap.active.items() if holder[1] is not None}
     assert owners == dict(active)

@@ -1,5 +1,7 @@
 """Compaction: jobs that keep checkpoints are moved to open a block, if that is worth it."""
 
+from typing import Any
+
 import pytest
 
 from case import Case
@@ -9,7 +11,7 @@ from muster.model.reasons import NoRoom
 MOVES = Checkpoint(save_seconds=30.0, restore_seconds=30.0)
 
 
-def scattered(checkpoint: Checkpoint | None = MOVES, lasts: str = "20h", **knobs: object) -> tuple[Case, str]:
+def scattered(checkpoint: Checkpoint | None = MOVES, lasts: str = "20h", **knobs: Any) -> tuple[Case, str]:
     """Two nodes of four GPUs, one held on each; the job on the second may move."""
     c = Case().policy(**knobs).node("a", gpus=4).node("b", gpus=4)
     c.running(gpus=1, on="a", lasts=lasts)

@@ -142,3 +142,14 @@ def test_an_array_runs_as_many_at_once_as_asked() -> None:
     c.ends(sweep[0])
     c.expect(sweep[2]).starts_on("a")
     assert sum(job in c.starts for job in sweep) == 3
+
+
+def test_no_room_is_kept_for_a_job_whose_array_is_full() -> None:
+    c = Case().policy("easy").node("a", gpus=4)
+    running = c.running(gpus=4, on="a", lasts="3h")
+    promised = c.waiting(gpus=4, array=("sweep", 1), time_limit="1h")
+    c.expect(promised).is_promised(firm=True)
+    c.expect(c.waiting(cpus=1, array=("sweep", 1), time_limit="9d")).starts_on("a")
+    c.ends(running)
+    c.expect(c.waiting(gpus=4, time_limit="9d")).starts_on("a")
+    c.expect(promised).waits(because=ArrayFull)

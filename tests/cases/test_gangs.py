@@ -34,6 +34,14 @@ def test_parts_of_two_kinds_start_together() -> None:
     c.expect(gang).starts_on("a", "b")
 
 
+@pytest.mark.parametrize("together", ["anywhere", "spread"])
+def test_a_small_part_does_not_take_the_only_place_of_a_large_one(together: str) -> None:
+    c = Case().node("a", cpus=8).node("b", cpus=2, gpus=4)
+    c.waiting(gpus=4, held=True)  # GPUs are wanted, so that jobs without keep off them
+    gang = c.waiting(parts=({"cpus": 1}, {"cpus": 8}), together=together)
+    c.expect(gang).starts_on("a", "b")
+
+
 def test_parts_of_two_kinds_wait_for_each_other() -> None:
     c = Case().node("a", gpus=4, cpus=4).node("b", cpus=64)
     c.running(cpus=60, on="b")

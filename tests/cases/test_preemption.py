@@ -18,9 +18,9 @@ def test_low_yields_to_normal() -> None:
     c.expect(low).waits()
 
 
-@pytest.mark.parametrize("policy", [{"evict": "low"}, {"evict": "none"}])
-def test_normal_does_not_yield_to_high_unless_the_policy_says_so(policy: dict[str, object]) -> None:
-    c = Case().policy(**policy).node("a", gpus=8)
+@pytest.mark.parametrize("evict", ["low", "none"])
+def test_normal_does_not_yield_to_high_unless_the_policy_says_so(evict: str) -> None:
+    c = Case().policy(evict=evict).node("a", gpus=8)
     normal = c.running(gpus=8, on="a")
     high = c.waiting(gpus=8, priority="high")
     c.expect(high).waits(because=NoRoom)

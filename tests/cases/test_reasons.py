@@ -1,5 +1,7 @@
 """Every no has a reason, the deciding one, in a sentence that helps."""
 
+from typing import Any
+
 import pytest
 
 from case import Case
@@ -32,7 +34,7 @@ def test_too_many_gpus_on_one_node_says_what_was_meant() -> None:
         ({"gpus": 1, "disk": "1G"}, "asks 1G disk on one node; the most is 0B disk"),
     ],
 )
-def test_too_much_of_anything_is_named(asked: dict[str, object], said: str) -> None:
+def test_too_much_of_anything_is_named(asked: dict[str, Any], said: str) -> None:
     c = Case().node("a", gpus=4)
     assert said in c.expect(c.waiting(**asked)).never_runs(because=TooLarge).sentence()
 
@@ -59,7 +61,7 @@ def test_on_an_empty_cluster_nothing_runs_and_says_so() -> None:
         ({"share": 0.6}, {"share": 0.5, "parts": 4}, "GPU share"),
     ],
 )
-def test_what_is_short_is_named(asked: dict[str, object], held: dict[str, object], what: str) -> None:
+def test_what_is_short_is_named(asked: dict[str, Any], held: dict[str, Any], what: str) -> None:
     c = Case().node("a", gpus=4)
     if held.get("parts"):
         for g in range(4):

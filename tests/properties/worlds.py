@@ -42,7 +42,7 @@ Look = Callable[[Snapshot, Plan, float], None]
 seeds = st.integers(0, 1_000_000_000)
 
 
-def quick(examples: int = 20) -> settings:
+def quick(examples: int = 15) -> settings:
     """The same worlds in every run, and no search for a smaller one: it would be another world."""
     return settings(
         max_examples=examples,

@@ -41,7 +41,8 @@ def test_a_first_job_without_a_limit_runs_as_others_do_once_some_have() -> None:
 
 
 def test_what_is_remembered_of_a_new_owner_follows_what_others_run() -> None:
-    book, memo = HistoryBook(), {}
+    book = HistoryBook()
+    memo: dict[object, object] = {}
     lane = LaneKey.of(job())
     assert estimate(book.view(), lane, memo).plan == pytest.approx(DAY)
     book.ended(job("bob"), 100.0)

@@ -22,7 +22,7 @@ from muster.model.plan import Promise
 from muster.model.room import Ints
 from muster.model.snapshot import Snapshot, Waiting
 from muster.schedule.fit import capacity
-from muster.schedule.place import NO_GUARDS, Guarded
+from muster.schedule.place import NO_GUARDS, Guarded, Placer
 from muster.schedule.predict import Lasts
 from muster.schedule.row import Row, row_capacity, seat_in
 from muster.schedule.scratch import Scratch
@@ -154,13 +154,13 @@ class Promises:
             return self._work_out_one(waiting, firm)
         key = ("forecast", firm)
         whose = (log.base, waiting.job.id, self._promised_on.get(waiting.job.id))
-        known, until, found = cast(
-            tuple[object, float, Forecast | None], self._memo.get(key, (None, 0.0, None))
+        known, since, until, found = cast(
+            tuple[object, float, float, Forecast | None], self._memo.get(key, (None, 0.0, 0.0, None))
         )
-        if known != whose or self._now >= until:
+        if known != whose or not since <= self._now < until:
             found = self._work_out_one(waiting, firm)
             until = min((x.at for x in self._in_order(firm)), default=math.inf)
-            self._memo[key] = (whose, until, found)
+            self._memo[key] = (whose, self._now, until, found)
         if found is None:
             return None
         at, seats, rows = found
@@ -185,6 +185,10 @@ class Promises:
             return True
         self._unserved[gang] = len(self._leavers)
         return False
+
+    @property
+    def leavers(self) -> tuple[JobId, ...]:
+        return tuple(x.job for x in self._leavers if x.job is not None)
 
     def guarded(self, lasts: Lasts) -> Guarded:
         """What a job that starts now must leave free, by node."""
@@ -270,10 +274,14 @@ def _merged(guards: list[Guard]) -> Guarded:
     return merged
 
 
-def seats_now(scratch: Scratch, gang: Gang) -> tuple[Seat, ...] | None:
-    """Seats for a gang on the roomiest nodes: where choosing the best node for each part led nowhere."""
-    found = _Forecast(scratch, gang, []).first([], 0.0)
-    return None if found is None else found[1]
+def place_somehow(placer: Placer, gang: Gang) -> tuple[Seat, ...] | None:
+    """Seats on the best nodes; for unlike parts, where that leads nowhere, on the roomiest."""
+    seats = placer.place(gang)
+    if seats is None and len(gang.parts) > 1:
+        found = _Forecast(placer.scratch, gang, []).first([], 0.0)
+        seats = None if found is None else found[1]
+        placer.scratch.sit_all(seats or ())
+    return seats
 
 
 def first_fit(scratch: Scratch, gang: Gang, leaving: list[Leaving]) -> float | None:
@@ -342,10 +350,15 @@ class _Forecast:
         """Seats for all parts in the rows as they are; takes nothing."""
         for group in self._groups():
             taken: dict[int, Row] = {}
-            seats: list[Seat] = []
-            if all(self._sit(k, part, group, taken, seats) for k, part in enumerate(self._gang.parts)):
-                return tuple(seats)
+            seats: list[list[Seat]] = [[] for _ in self._gang.parts]
+            if all(self._sit(k, self._gang.parts[k], group, taken, seats[k]) for k in self._pickiest()):
+                return tuple(seat for kind in seats for seat in kind)
         return None
+
+    def _pickiest(self) -> list[int]:
+        """The kinds of parts, those with least room for what they need first."""
+        parts = self._gang.parts
+        return sorted(range(len(parts)), key=lambda k: self._sums[k] / max(parts[k].count, 1))
 
     def _sit(self, k: int, part: Part, group: Ints | None, taken: dict[int, Row], seats: list[Seat]) -> bool:
         """Put one kind of parts on the nodes that take most of them."""

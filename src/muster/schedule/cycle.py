@@ -63,7 +63,7 @@ class _Cycle(Offers):
             reason = self.offer(waiting)
             if reason is not None:
                 self.job_waits[waiting.job.id] = Wait((reason,))
-                if not reason.infeasible:
+                if not reason.infeasible and not isinstance(reason, ArrayFull):
                     self._make_room(waiting, reason, promised=True)
 
     def offer_in_order(self, turns: Turns) -> None:
@@ -144,7 +144,7 @@ class _Cycle(Offers):
             if not self.evictions.could_help(waiting):
                 return False
             if self.promises.is_served_by_leavers(waiting):
-                pending = tuple(self.evictions.taken)
+                pending = self.promises.leavers
             else:
                 victims = self.evictions.find(waiting)
                 if victims is None:

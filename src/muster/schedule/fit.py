@@ -179,8 +179,8 @@ def _too_large(hw: Hardware, empty: Room, shape: Shape) -> Reason:
     return NoSuchCombination(str(shape))
 
 
-def why_not(hw: Hardware, room: Room, gang: Gang) -> Reason:
-    """The deciding reason why a gang that could run does not fit now."""
+def why_not(hw: Hardware, room: Room, gang: Gang) -> Reason | None:
+    """The deciding reason why a gang that could run does not fit; None if no single check tells."""
     for part in gang.parts:
         shape = part.shape
         if not feasible(hw, room, shape).any():
@@ -188,7 +188,7 @@ def why_not(hw: Hardware, room: Room, gang: Gang) -> Reason:
         most = together_capacity(hw, room, part, gang.together)
         if most < part.count:
             return NoRoomTogether(part.count, most, gang.together)
-    return NoRoomTogether(gang.size, gang.size - 1, gang.together)
+    return None
 
 
 def _no_room(hw: Hardware, room: Room, shape: Shape) -> Reason:

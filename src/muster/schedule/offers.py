@@ -16,12 +16,13 @@ from muster.model.reasons import (
     DependsOn,
     GangTooLarge,
     HeldByPerson,
+    NoRoomTogether,
     NotBefore,
     Reason,
 )
 from muster.model.room import held_by
 from muster.model.snapshot import LaneKey, Snapshot, Waiting
-from muster.schedule.backfill import Leaving, Promises, first_fit, seats_now
+from muster.schedule.backfill import Leaving, Promises, first_fit, place_somehow
 from muster.schedule.fit import asked_at_least, empty_room, never, why_not
 from muster.schedule.order import Lanes
 from muster.schedule.place import Placer
@@ -101,12 +102,9 @@ class Offers:
         blocked = self.behind.get(gang)
         if blocked is not None and long.plan >= blocked[0].plan and long.firm >= blocked[0].firm:
             return blocked[1]
-        seats = self.placer.place(gang)
-        if seats is None and len(gang.parts) > 1:
-            seats = seats_now(self.scratch, gang)
-            self.scratch.sit_all(seats or ())
+        seats = place_somehow(self.placer, gang)
         if seats is None:
-            self.full[gang] = Wait((why_not(self.snap.hardware, self.scratch.room, gang),))
+            self.full[gang] = Wait((self._why_full(gang),))
             return self.full[gang].reasons[0]
         if len(self.promises):
             delayed = self._beside_promises(gang, long, seats)
@@ -132,6 +130,12 @@ class Offers:
         if place is not None and most is not None and self.arrays.get(place.array, 0) >= most:
             return ArrayFull(place.array, most)
         return self.book.refuses(job.team, asked_at_least(self.snap.hardware, waiting))
+
+    def _why_full(self, gang: Gang) -> Reason:
+        """Why it does not fit: by what was free at first, or by what is left after those in front."""
+        hw = self.snap.hardware
+        reason = why_not(hw, self.snap.room, gang) or why_not(hw, self.scratch.room, gang)
+        return reason or NoRoomTogether(gang.size, gang.size - 1, gang.together)
 
     def _never(self, gang: Gang) -> Reason | None:
         """Why it can't run even on the empty cluster; also since unlike parts don't fit beside each other."""

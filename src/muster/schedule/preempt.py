@@ -164,7 +164,8 @@ class Evictions:
             )
             if not yields or victim.job.priority >= job.priority:
                 return None
-            sheltered = team != job.team and owed_to is None and book.shelters(team, asked)
+            owed = owed_to is not None and not book.is_below(team, owed_to)
+            sheltered = team != job.team and not owed and book.shelters(team, asked)
             return None if sheltered else "priority"
 
         return cause

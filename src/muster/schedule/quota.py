@@ -125,6 +125,10 @@ class QuotaBook:
                     return True
         return False
 
+    def is_below(self, team: str, other: str) -> bool:
+        """Whether the team is the other, or below it."""
+        return other in self._tenancy.path(team)
+
     def shelters(self, team: str, asked: Resources) -> bool:
         """Whether the team stays within what it owns of something that is asked."""
         vector = asked.vector()

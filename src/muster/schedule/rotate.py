@@ -21,6 +21,7 @@ from muster.model.room import Floats, held_by
 from muster.model.snapshot import Running, Snapshot, Waiting
 from muster.model.state import State
 from muster.schedule.attained import Contender, ranked, running_contender, waiting_contender
+from muster.schedule.backfill import place_somehow
 from muster.schedule.fit import feasible, usable_devices
 from muster.schedule.offers import Offers
 from muster.schedule.place import Placer
@@ -115,11 +116,11 @@ class _Rotation(Offers):
             self.job_waits[job.id] = Wait((refusal,))
             return
         long = lasts(self.snap, self.policy, waiting)
-        seats = self.placer.place(job.gang)
+        seats = place_somehow(self.placer, job.gang)
         if seats is not None:
             self.claimed.sit_all(seats)
         else:
-            seats = self._claims.place(job.gang)
+            seats = place_somehow(self._claims, job.gang)
             if seats is None:
                 self.job_waits[job.id] = Wait((NotYourTurn(self._places[job.id]),))
                 return
