@@ -285,7 +285,7 @@ def _promises_are_kept(world: World, policy: Policy) -> None:
 
 
 @every_policy
-@quick(6)
+@quick(4)
 @given(seed=seeds)
 @example(seed=18)
 def test_what_is_remembered_never_changes_a_plan(name: str, seed: int) -> None:

@@ -65,6 +65,7 @@ class Promises:
         self._scratch, self._now, self._memo = scratch, now, snap.memo
         self._promised_on = snap.promised_on
         self._find_leaving = leaving
+        self._running: dict[bool, list[Leaving]] = {}
         self._leaving: dict[bool, tuple[int, list[Leaving]]] = {}  # with how many had come by then
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
@@ -252,8 +253,10 @@ class Promises:
         return known[1]
 
     def _sorted(self, firm: bool) -> list[Leaving]:
+        if firm not in self._running:
+            self._running[firm] = sorted(self._find_leaving(firm), key=_at)
         told = {x.job for x in self._leavers}
-        running = [x for x in self._find_leaving(firm) if x.job not in told]
+        running = [x for x in self._running[firm] if x.job not in told]
         new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
         known = [x for x in (*running, *self._leavers, *new) if x.at < math.inf]
         known.sort(key=_at)
