@@ -32,7 +32,11 @@ check: $(VENV)/.dev  ## style, types and the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev  ## measure everything and rewrite docs/benchmarks.md (MUSTER_TRACES=folder of public traces)
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+bench: $(VENV)/.bench  ## measure everything and rewrite docs/benchmarks.md (MUSTER_TRACES=folder of public traces)
 	$(BIN)/python -m bench all --write docs/benchmarks.md
 
 clean:  ## remove what was installed and cached

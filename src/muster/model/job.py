@@ -23,6 +23,8 @@ class Priority(enum.IntEnum):
     NORMAL = 1
     HIGH = 2
 
+    __hash__ = int.__hash__  # Enum's own is slow, and every look at a lane hashes one
+
 
 class Together(enum.StrEnum):
     """How close the parts of a gang must be."""

@@ -28,6 +28,7 @@ from muster.schedule.row import Row, row_capacity, seat_in
 from muster.schedule.scratch import Scratch
 
 Forecast = tuple[float, tuple[Seat, ...], Guarded]  # when, where, and what is left of those nodes then
+Only = tuple[str, ...]  # the nodes where a job was promised room; none: all will do
 
 
 class Leaving(NamedTuple):
@@ -58,15 +59,16 @@ class Promises:
     def __init__(
         self,
         scratch: Scratch,
-        leaving: Callable[[bool], list[Leaving]],
+        leaving: Callable[[bool, Only], list[Leaving]],
         now: float,
         snap: Snapshot,
     ) -> None:
         self._scratch, self._now, self._memo = scratch, now, snap.memo
         self._promised_on = snap.promised_on
         self._find_leaving = leaving
-        self._running: dict[bool, list[Leaving]] = {}
-        self._leaving: dict[bool, tuple[int, list[Leaving]]] = {}  # with how many had come by then
+        self._running: dict[tuple[bool, Only], list[Leaving]] = {}
+        # In order, with how many had come by then.
+        self._leaving: dict[tuple[bool, Only], tuple[int, list[Leaving]]] = {}
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
         self._merges: dict[int, Guarded] = {}  # what some of them together leave, by which, as bits
@@ -154,13 +156,13 @@ class Promises:
         if self._guards or self._later or self._leavers:
             return self._work_out_one(waiting, firm)
         key = ("forecast", firm)
-        whose = (log.base, waiting.job.id, self._promised_on.get(waiting.job.id))
+        whose = (log.base, waiting.job.id, self._promised_on.get(waiting.job.id, ()))
         known, since, until, found = cast(
             tuple[object, float, float, Forecast | None], self._memo.get(key, (None, 0.0, 0.0, None))
         )
         if known != whose or not since <= self._now < until:
             found = self._work_out_one(waiting, firm)
-            until = min((x.at for x in self._in_order(firm)), default=math.inf)
+            until = min((x.at for x in self._in_order(firm, whose[2])), default=math.inf)
             self._memo[key] = (whose, self._now, until, found)
         if found is None:
             return None
@@ -169,12 +171,14 @@ class Promises:
 
     def _work_out_one(self, waiting: Waiting, firm: bool) -> Forecast | None:
         only = self._promised_on.get(waiting.job.id, ())
-        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards, only)
-        found = forecast.first(self._in_order(firm), self._now)
+        found = self._first(waiting, firm, only)
         if found is None and only:  # a node was lost, or somebody outlived all expectation
-            forecast = _Forecast(self._scratch, waiting.job.gang, self._guards)
-            found = forecast.first(self._in_order(firm), self._now)
+            found = self._first(waiting, firm, ())
         return found
+
+    def _first(self, waiting: Waiting, firm: bool, only: Only) -> Forecast | None:
+        forecast = _Forecast(self._scratch, waiting.job.gang, self._guards, only)
+        return forecast.first(self._in_order(firm, only), self._now)
 
     def is_served_by_leavers(self, waiting: Waiting) -> bool:
         """Whether those who were told to leave make room enough for this one, too."""
@@ -213,6 +217,8 @@ class Promises:
 
     def allow(self, seats: tuple[Seat, ...], lasts: Lasts) -> bool:
         """Whether a job may start on these seats without delaying anybody."""
+        if self._all_promised_elsewhere(seats):
+            return True
         guarded = self.guarded(lasts)
         rows: Guarded = {}
         for seat in seats:
@@ -223,6 +229,14 @@ class Promises:
                 if min(row.cpus, row.memory, row.disk, *row.gpu, 0) < 0:
                     return False
         return True
+
+    def _all_promised_elsewhere(self, seats: tuple[Seat, ...]) -> bool:
+        """Whether all that room is kept for were promised it on other nodes; then when does not matter."""
+        if self._guards:
+            return False
+        taken = {seat.node for seat in seats}
+        promised = (self._promised_on.get(waiting.job.id) for waiting, _, _ in self._open)
+        return all(nodes and taken.isdisjoint(nodes) for nodes in promised)
 
     def in_the_way(self, lasts: Lasts) -> Promise | None:
         """The first promise that a job which starts now could delay."""
@@ -244,19 +258,19 @@ class Promises:
                     row.take(seat)
         self.leaves(lasts, seats)
 
-    def _in_order(self, firm: bool) -> list[Leaving]:
+    def _in_order(self, firm: bool, only: Only) -> list[Leaving]:
         """Who leaves when, the earliest first."""
         news = len(self._later) + len(self._leavers)
-        known = self._leaving.get(firm)
+        known = self._leaving.get((firm, only))
         if known is None or known[0] != news:
-            known = self._leaving[firm] = (news, self._sorted(firm))
+            known = self._leaving[firm, only] = (news, self._sorted(firm, only))
         return known[1]
 
-    def _sorted(self, firm: bool) -> list[Leaving]:
-        if firm not in self._running:
-            self._running[firm] = sorted(self._find_leaving(firm), key=_at)
+    def _sorted(self, firm: bool, only: Only) -> list[Leaving]:
+        if (firm, only) not in self._running:
+            self._running[firm, only] = sorted(self._find_leaving(firm, only), key=_at)
         told = {x.job for x in self._leavers}
-        running = [x for x in self._running[firm] if x.job not in told]
+        running = [x for x in self._running[firm, only] if x.job not in told]
         new = [Leaving(self._now + (x.firm if firm else x.plan), seats) for x, seats in self._later]
         known = [x for x in (*running, *self._leavers, *new) if x.at < math.inf]
         known.sort(key=_at)
@@ -296,41 +310,65 @@ def first_fit(scratch: Scratch, gang: Gang, leaving: list[Leaving]) -> float | N
 class _Forecast:
     """The future of the nodes as jobs leave, seen by one gang."""
 
-    def __init__(self, scratch: Scratch, gang: Gang, guards: list[Guard], only: tuple[str, ...] = ()) -> None:
+    def __init__(self, scratch: Scratch, gang: Gang, guards: list[Guard], only: Only = ()) -> None:
         self._hw, self._room, self._gang = scratch.hw, scratch.room, gang
         self._rows: dict[int, Row] = {}
-        self._many: list[Ints] = [capacity(self._hw, self._room, p.shape) for p in gang.parts]
-        self._open = self._room.is_open
-        if only:  # the nodes where it was promised room
-            self._open = self._open & np.isin(np.arange(self._hw.count), [self._hw.index[n] for n in only])
-            for many in self._many:
-                many[~self._open] = 0
+        self._seen = self._seen_nodes(only)
+        self._many: list[Ints] = self._capacities()
         self._sums = [int(m.sum()) for m in self._many]
         for guard in guards:  # what is promised to others is taken, whenever they come
-            for seat in guard.seats:
-                self._row(self._hw.index[seat.node]).take(seat)
-            self._recount({self._hw.index[seat.node] for seat in guard.seats})
+            changed = self._change(guard.seats, -1)
+            self._recount(changed)
+
+    def _seen_nodes(self, only: Only) -> frozenset[int] | None:
+        """The nodes that count; None: all."""
+        if not only:
+            return None
+        index, is_open = self._hw.index, self._room.is_open
+        return frozenset(index[name] for name in only if name in index and is_open[index[name]])
+
+    def _capacities(self) -> list[Ints]:
+        """How many parts of each kind the nodes take now."""
+        shapes = [part.shape for part in self._gang.parts]
+        if self._seen is None:
+            return [capacity(self._hw, self._room, shape) for shape in shapes]
+        found = [np.zeros(self._hw.count, np.int64) for _ in shapes]
+        for node in self._seen:
+            row = self._row(node)
+            for many, shape in zip(found, shapes, strict=True):
+                many[node] = row_capacity(self._hw, node, row, shape)
+        return found
 
     def first(self, leaving: list[Leaving], now: float) -> Forecast | None:
         seats = self._seats()
         if seats is not None:
             return now, seats, self._left(seats)
-        i, index = 0, self._hw.index
+        i = 0
         while i < len(leaving):
             at = leaving[i].at
             changed: set[int] = set()
             while i < len(leaving) and leaving[i].at <= at:
-                for seat in leaving[i].seats:
-                    node = index[seat.node]
-                    self._row(node).give(seat)
-                    changed.add(node)
+                changed |= self._change(leaving[i].seats, 1)
                 i += 1
+            if not changed:
+                continue
             self._recount(changed)
             if all(s >= p.count for s, p in zip(self._sums, self._gang.parts, strict=True)):
                 seats = self._seats()
                 if seats is not None:
                     return max(at, now), seats, self._left(seats)
         return None
+
+    def _change(self, seats: tuple[Seat, ...], sign: int) -> set[int]:
+        """Somebody leaves (+1) or will sit there (-1). Returns the nodes that count and are changed."""
+        changed = set()
+        for seat in seats:
+            node = self._hw.index[seat.node]
+            if self._seen is None or node in self._seen:
+                row = self._row(node)
+                (row.give if sign > 0 else row.take)(seat)
+                changed.add(node)
+        return changed
 
     def _row(self, node: int) -> Row:
         row = self._rows.get(node)
@@ -340,12 +378,13 @@ class _Forecast:
 
     def _recount(self, nodes: set[int]) -> None:
         """How many parts the changed nodes can take now."""
+        is_open = self._room.is_open
         for k, part in enumerate(self._gang.parts):
             counts = self._many[k]
             for node in nodes:
                 before = counts[node]
                 many = row_capacity(self._hw, node, self._rows[node], part.shape)
-                if many != before and self._open[node]:
+                if many != before and is_open[node]:
                     self._sums[k] += many - int(before)
                     counts[node] = many
 

@@ -4,7 +4,7 @@ The jobs behind a promise, once enough promises are made, are the *backfill*: th
 in the order the policy says, and get it if no promise is delayed.
 """
 
-from muster.model.job import JobId
+from muster.model.job import Gang, JobId
 from muster.model.plan import Evict, Plan, Wait
 from muster.model.policy import ROTATING, Policy
 from muster.model.reasons import (
@@ -35,8 +35,9 @@ def schedule(snap: Snapshot, policy: Policy, *, now: float) -> Plan:
     # 2. By priority: offer the room first to who was promised it, then in order. Who does not fit
     #    evicts if it may, or gets a promise while there are some to give, or is passed.
     # 3. Offer what is left to those behind the promises, if no promise is delayed.
-    while not turns.done:
+    while turns.next_tier():
         cycle.keep_promises(turns)
+        cycle.leave_out_hopeless(turns)
         cycle.offer_in_order(turns)
         cycle.backfill(turns)
     # 4. Everybody else waits, with a reason.
@@ -65,6 +66,21 @@ class _Cycle(Offers):
                 self.job_waits[waiting.job.id] = Wait((reason,))
                 if not reason.infeasible and not isinstance(reason, ArrayFull):
                     self._make_room(waiting, reason, promised=True)
+
+    def leave_out_hopeless(self, turns: Turns) -> None:
+        """Whose gang fits nowhere, and who is kept no room for, needs no turn to be told so."""
+        if self.policy.backfill == "none" or not self.reserved:
+            return
+        known: dict[Gang, Wait | None] = {}  # a tier has one priority: what holds for one lane does for all
+
+        def hopeless(waiting: Waiting) -> Wait | None:
+            gang = waiting.job.gang
+            if gang not in known:
+                helped = self._may_make_room(waiting) or self.fits_somewhere(gang)
+                known[gang] = None if helped else self.full[gang]
+            return known[gang] and self.known_full(waiting)
+
+        self.lane_waits.update(turns.leave_out(hopeless))
 
     def offer_in_order(self, turns: Turns) -> None:
         """Offer room in order. With shortest-first backfill, only until somebody has to be kept room."""

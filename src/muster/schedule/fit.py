@@ -193,24 +193,19 @@ def why_not(hw: Hardware, room: Room, gang: Gang) -> Reason | None:
 
 def _no_room(hw: Hardware, room: Room, shape: Shape) -> Reason:
     """Relax one check after the other: the one whose absence helps is the one that decides."""
-    checks = amounts_by_node(hw, room, shape)
-    static = room.is_open.copy()
-    if shape.labels:
-        static &= labelled(hw, shape.labels)
+    checks = [check for check in amounts_by_node(hw, room, shape) if check[2]]
+    static = room.is_open & labelled(hw, shape.labels) if shape.labels else room.is_open
     for what, amounts, asked in checks:
-        if not asked:
-            continue
-        rest = static.copy()
+        rest = static
         for other, others, other_asked in checks:
-            if other != what and other_asked:
-                rest &= others >= other_asked
+            if other != what:
+                rest = rest & (others >= other_asked)
         among = np.where(rest, amounts, -1)
         best = int(among.argmax()) if among.size else 0
         if among.size and 0 <= among[best] < asked:
             return NoRoom(what, asked, int(among[best]), hw.nodes[best].name)
     for what, _, asked in checks:
-        if asked:
-            return NoRoom(what, asked, 0, None)
+        return NoRoom(what, asked, 0, None)
     return NoNodeUp()
 
 

@@ -22,7 +22,7 @@ from muster.model.reasons import (
 )
 from muster.model.room import held_by
 from muster.model.snapshot import LaneKey, Snapshot, Waiting
-from muster.schedule.backfill import Leaving, Promises, first_fit, place_somehow
+from muster.schedule.backfill import Leaving, Only, Promises, first_fit, place_somehow
 from muster.schedule.fit import asked_at_least, empty_room, never, why_not
 from muster.schedule.order import Lanes
 from muster.schedule.place import Placer
@@ -114,6 +114,15 @@ class Offers:
         self.start(waiting, seats, long)
         return None
 
+    def fits_somewhere(self, gang: Gang) -> bool:
+        """A quick guess: whether one part of each kind fits. If not, it is known from now on."""
+        if gang in self.full:
+            return False
+        if self._never(gang) is not None or all(self.placer.fits_somewhere(p.shape) for p in gang.parts):
+            return True
+        self.full[gang] = Wait((self._why_full(gang),))
+        return False
+
     def known_full(self, waiting: Waiting) -> Wait | None:
         """Why the whole lane waits, if it is known already that there is no room for its gang."""
         known = self.full.get(waiting.job.gang)
@@ -129,12 +138,16 @@ class Offers:
         most = None if place is None else place.most_at_once
         if place is not None and most is not None and self.arrays.get(place.array, 0) >= most:
             return ArrayFull(place.array, most)
+        if not self.book.governs:
+            return None
         return self.book.refuses(job.team, asked_at_least(self.snap.hardware, waiting))
 
     def _why_full(self, gang: Gang) -> Reason:
         """Why it does not fit: by what was free at first, or by what is left after those in front."""
-        hw = self.snap.hardware
-        reason = why_not(hw, self.snap.room, gang) or why_not(hw, self.scratch.room, gang)
+        hw, changed = self.snap.hardware, bool(self.scratch.room.log.nodes)
+        reason = why_not(hw, self.snap.room, gang)
+        if reason is None and changed:
+            reason = why_not(hw, self.scratch.room, gang)
         return reason or NoRoomTogether(gang.size, gang.size - 1, gang.together)
 
     def _never(self, gang: Gang) -> Reason | None:
@@ -181,10 +194,13 @@ class Offers:
         if at is not None:
             self.wakes.append(at)
 
-    def _leaving(self, firm: bool) -> list[Leaving]:
-        """When running jobs leave: likely, or at the latest."""
+    def _leaving(self, firm: bool, only: Only) -> list[Leaving]:
+        """When running jobs leave these nodes: likely, or at the latest."""
+        now, running = self.now, self.snap.running.values()
         return [
-            Leaving(leaves_at(r, self.now, firm=firm), r.seats, r.job.id) for r in self.snap.running.values()
+            Leaving(leaves_at(r, now, firm=firm), r.seats, r.job.id)
+            for r in running
+            if not only or any(seat.node in only for seat in r.seats)
         ]
 
     def plan(self) -> Plan:

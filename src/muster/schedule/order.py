@@ -8,9 +8,10 @@ a burst of one owner's jobs alternates with the others'.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from muster.model.job import Priority
+from muster.model.plan import Wait
 from muster.model.policy import Policy
 from muster.model.snapshot import Holder, LaneKey, Snapshot, Waiting
 from muster.model.tenancy import ROOT
@@ -29,9 +30,9 @@ class Lane:
 
     __slots__ = ("at", "branch", "jobs", "key", "weight")
 
-    def __init__(self, key: LaneKey, jobs: Sequence[Waiting], weight: float) -> None:
+    def __init__(self, key: LaneKey, jobs: Sequence[Waiting]) -> None:
         self.key, self.jobs, self.at = key, jobs, 0
-        self.weight = weight  # per second of wait; 0 goes by age alone
+        self.weight = 0.0  # per second of wait; 0 goes by age alone
         self.branch: Branch | None = None
 
     def rank(self, now: float) -> Rank:
@@ -65,29 +66,42 @@ class Turns:
         self._skip = {w.job.id for w in snap.promised}
         self._tiers = self._ranked_tiers(lanes)
         self._tier: Tier = (False, Priority.LOW)
+        self._lanes: list[Lane] = []  # of this tier, until they are put in order
         self._root: Branch | None = None
         self._lane: Lane | None = None
         self._branches: dict[Holder, Branch] = {}
         self._weights: dict[str, float] = {}
 
-    @property
-    def done(self) -> bool:
-        """Whether all priorities are done."""
-        return self._root is None and not self._tiers
+    def next_tier(self) -> bool:
+        """On to the next priority. False: all are done."""
+        if not self._tiers:
+            return False
+        self._tier, self._lanes = self._tiers.pop()
+        return True
 
     def next_promised(self) -> Waiting | None:
         """Who was promised room, before the others of its priority."""
-        if self._root is None:
-            self._tier, lanes = self._tiers.pop()
-            self._root = self._plant(lanes)
         for waiting in self._promised:
             if waiting.job.id in self._snap.favoured or self._tier_of(waiting) >= self._tier:
                 self._promised.remove(waiting)
                 return waiting
         return None
 
+    def leave_out(self, why: Callable[[Waiting], Wait | None]) -> Iterator[tuple[LaneKey, Wait]]:
+        """The lanes that need no turn, with what they wait for: putting things in order costs."""
+        kept = []
+        for lane in self._lanes:
+            wait = why(lane.jobs[lane.at])
+            if wait is None:
+                kept.append(lane)
+            else:
+                yield lane.key, wait
+        self._lanes = kept
+
     def next(self) -> Waiting | None:
         """The job whose turn it is. None: this priority is done."""
+        if self._lanes:
+            self._root, self._lanes = self._plant(self._lanes), []
         while self._root is not None and self._root.heap:
             self._lane = lane = self._top()
             waiting = lane.jobs[lane.at]
@@ -167,7 +181,7 @@ class Turns:
         """The lowest first: they are taken from the end."""
         tiers: dict[Tier, list[Lane]] = {}
         for key, jobs in lanes.items():
-            tiers.setdefault(self._tier_of(jobs[0]), []).append(Lane(key, jobs, self._weight(key)))
+            tiers.setdefault(self._tier_of(jobs[0]), []).append(Lane(key, jobs))
         return sorted(tiers.items(), key=_first)
 
     def _tier_of(self, waiting: Waiting) -> Tier:
@@ -176,7 +190,7 @@ class Turns:
 
     def _put_off(self, lane: Lane) -> None:
         """Its team has what it owns by now: the rest of the lane comes with those that borrow."""
-        rest = Lane(lane.key, lane.jobs[lane.at :], lane.weight)
+        rest = Lane(lane.key, lane.jobs[lane.at :])
         self.set_aside()
         later: Tier = (False, lane.key.priority)
         for tier, lanes in self._tiers:
@@ -195,6 +209,7 @@ class Turns:
         root = Branch(ROOT, None)
         self._branches = {}
         for lane in lanes:
+            lane.weight = self._weight(lane.key)
             lane.branch = self._owner(lane.key, root) if self._fair else root
             lane.branch.heap.append(self._entry(lane))
         for branch in reversed(self._branches.values()):  # the leaves first

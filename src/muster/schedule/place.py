@@ -50,6 +50,9 @@ class Placer:
                     return seats
         return None
 
+    def fits_somewhere(self, shape: Shape) -> bool:
+        return self.ranker.best(self.ranker.scores(shape)) is not None
+
     def _fill(self, gang: Gang, within: Bools | None, guarded: Guarded) -> tuple[Seat, ...] | None:
         """All parts inside ``within``, or nothing."""
         seats: list[Seat] = []
