@@ -36,7 +36,7 @@ def measure(ask: Ask) -> Iterator[Figure]:
         spawn = multiprocessing.get_context("spawn")  # a fork would start with our own memory
         with ProcessPoolExecutor(1, mp_context=spawn) as alone:
             seconds, beside = alone.submit(_timed, str(path)).result()
-        yield Figure("philly", variant, "default", seconds, "s", beside=beside)
+        yield Figure("simulate", variant, "default", seconds, "s", beside=beside)
 
 
 FAMILY = Family(

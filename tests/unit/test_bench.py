@@ -159,7 +159,7 @@ def test_jct_says_who_knows_durations_and_charges_for_stopping_apart(bench: Benc
 
 def test_simulate_tells_time_memory_and_size(bench: Bench) -> None:
     (figure,) = bench("simulate")
-    assert (figure["name"], figure["unit"]) == ("philly", "s")
+    assert (figure["name"], figure["unit"]) == ("simulate", "s")
     assert figure["value"] > 0
     assert figure["beside"]["jobs"] == 8
     assert figure["beside"]["gpus"] == 480
