@@ -20,8 +20,8 @@ $(VENV)/.dev: $(BIN)/muster
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-up: $(BIN)/muster  ## install into .venv and show Muster at work
-	$(BIN)/muster simulate --generate jobs=400,seed=1 --nodes '6x8 A40' --compare fifo,fair,gittins
+up: $(BIN)/muster  ## install into .venv and run Muster here: queue, scheduler, local engine
+	$(BIN)/muster up
 
 test: $(VENV)/.dev  ## install what the tests need and run them
 	$(BIN)/python -m pytest -n auto

@@ -12,7 +12,7 @@ from bench import write
 from bench.ask import ALL, Family, NoData
 from bench.figures import Figure
 from muster.cli.main import INTERRUPTED
-from muster.cli.render import one_line
+from muster.cli.text import one_line
 from muster.model.errors import BadInput, MusterError
 
 FAMILIES = ("placement", "backfill", "jct", "simulate")  # each module has its Family as FAMILY

@@ -239,7 +239,8 @@ def _held_by_tree(snap: Snapshot) -> Counter[str]:
 PROMISING = {
     "easy": PRESETS["easy"],
     "easy-sjbf": PRESETS["easy-sjbf"],
-    "fair": msgspec.structs.replace(Policy(), patience=0.0, compact=False),
+    "fair": msgspec.structs.replace(Policy(), patience=0.0),
+    "fair, two at a time": msgspec.structs.replace(Policy(), patience=0.0, reservations=2),
 }
 
 
@@ -249,6 +250,7 @@ PROMISING = {
 @example(seed=313)
 @example(seed=669)
 @example(seed=692)
+@example(seed=873)
 def test_a_promise_is_kept_among_equal_nodes(name: str, seed: int) -> None:
     _promises_are_kept(world_of(seed, ORDERLY._replace(alike=True, gangs=False)), PROMISING[name])
 

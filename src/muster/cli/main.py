@@ -1,62 +1,50 @@
 """``muster VERB``: finds the verb, and turns errors into one line and an honest exit code.
 
-A verb's module is imported when it is called for, and imports what it needs when it runs, so that
-``muster --help`` answers at once.
+Only the verb's module is imported, and it imports what it needs when it runs, so that every answer comes at
+once.
 """
 
 import importlib
 import io
+import os
 import sys
 
-import click
-
-from muster import __version__
-from muster.cli.render import one_line
+from muster.cli.text import remark
 from muster.model.errors import MusterError
 
-VERBS = {"simulate": "muster.cli.simulate"}  # each module has its verb as ``command``
+GROUPS = {
+    "Running": {
+        "submit": "queue a command, a script or an application file",
+        "run": "queue a command, wait, show its output, exit with its code",
+        "plan": "what would happen, if it were submitted; changes nothing",
+        "stop": "end jobs for good",
+        "hold": "keep waiting jobs from starting",
+        "release": "let held jobs start",
+        "requeue": "send running jobs back to the queue",
+        "suspend": "freeze running jobs",
+        "resume": "let suspended jobs go on",
+    },
+    "Looking": {
+        "ps": "the queue: what runs, what waits, and why",
+        "show": "everything about a job",
+        "logs": "what a job wrote",
+        "why": "why a job waits, when it will start, what would start it sooner",
+        "node": "the nodes, what they have and who holds it",
+        "team": "the teams, what they own and hold",
+        "whoami": "who the server takes you for",
+    },
+    "Serving": {
+        "up": "start the server",
+        "down": "stop the server; jobs go on",
+        "token": "make a token for someone who comes over the network",
+        "simulate": "what would a policy do with these jobs?",
+        "completion": "completion of verbs, options and jobs for your shell",
+    },
+}
+VERBS = {verb: f"muster.cli.{verb}" for verbs in GROUPS.values() for verb in verbs}
+VERBS.update(dict.fromkeys(("hold", "release", "requeue", "suspend", "resume"), "muster.cli.act"))
 INTERRUPTED = 130  # as shells say that Ctrl-C ended it
-
-
-class Verbs(click.Group):
-    """A group whose verbs are looked up by name, and guessed at when misspelt."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(VERBS[cmd_name]).command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in VERBS and not ctx.resilient_parsing:
-            import difflib
-
-            near = difflib.get_close_matches(args[0], VERBS, n=1, cutoff=0.4)
-            guess = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(VERBS))}"
-            raise click.UsageError(f"unknown verb {args[0]!r}; {guess}", ctx)
-        return super().resolve_command(ctx, args)
-
-
-@click.group(
-    cls=Verbs,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="'muster VERB --help' tells more about a verb, with examples.",
-)
-@click.version_option(__version__, message="muster %(version)s")
-@click.pass_context
-def muster(ctx: click.Context) -> None:
-    """A compute resource manager for teams that share GPUs.
-
-    Every job has an owner, a purpose and an end.
-    """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+NO_READER = 141  # and that whoever read the output has left
 
 
 def main() -> None:
@@ -64,26 +52,59 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know every letter
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(_flushed(run(sys.argv[1:])))
 
 
 def run(arguments: list[str]) -> int:
     """Runs a command line, and returns its exit code."""
     try:
-        code = muster.main(arguments, prog_name="muster", standalone_mode=False)
+        return _run(arguments)
     except MusterError as error:
-        return _complain(str(error), error.exit_code)
-    except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "muster"
-        said = error.format_message().rstrip(".")
-        return _complain(f"{said} (see '{where} --help')", error.exit_code)
-    except click.ClickException as error:
-        return _complain(error.format_message(), error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+        remark(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
         return INTERRUPTED
-    return int(code or 0)
+    except BrokenPipeError:
+        return NO_READER
+    except SystemExit as done:  # argparse, after --help
+        return int(done.code or 0)
 
 
-def _complain(sentence: str, exit_code: int) -> int:
-    click.echo(f"muster: {one_line(sentence)}", err=True)
-    return exit_code
+def _run(arguments: list[str]) -> int:
+    verb, *rest = arguments or ["--help"]
+    if verb in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if verb in ("-V", "--version"):
+        from muster import __version__
+
+        print(f"muster {__version__}")
+        return 0
+    from muster.cli.parse import Parser, Usage, nearest
+
+    if verb not in VERBS:
+        what = "option" if verb.startswith("-") else "verb"
+        raise Usage(f"unknown {what} {verb!r}; {nearest(verb, VERBS)} (see 'muster --help')")
+    module = importlib.import_module(VERBS[verb])
+    parser = Parser(verb)
+    module.define(parser)
+    return int(module.run(parser.read(rest)))
+
+
+def overview() -> str:
+    """All verbs, one line each."""
+    lines = ["Usage: muster VERB …", "", "A compute resource manager for teams that share GPUs."]
+    lines.append("Every job has an owner, a purpose and an end.")
+    for title, verbs in GROUPS.items():
+        lines += ["", title, *(f"  {verb:<11} {about}" for verb, about in verbs.items())]
+    return "\n".join([*lines, "", "'muster VERB --help' tells more about a verb, with examples."])
+
+
+def _flushed(code: int) -> int:
+    """Says quietly that nobody reads any more; Python would complain about it while it ends."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or NO_READER
+    return code

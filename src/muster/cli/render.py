@@ -1,4 +1,4 @@
-"""How answers look: the same aligned columns everywhere, on a terminal with weight and colour.
+"""How a simulation's figures look: aligned columns, on a terminal with weight and colour.
 
 Rich is imported only for a terminal; it respects NO_COLOR and dumb terminals.
 """
@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
+from muster.cli.text import one_line
 from muster.model.units import show_seconds
 
 if TYPE_CHECKING:
@@ -22,19 +21,13 @@ BEST = "*"
 _REDRAWN_SECONDS = 0.1
 
 
-def one_line(text: str) -> str:
-    """Text from anywhere, safe to print: no control characters, no line breaks."""
-    joined = " ".join(text.split())
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in joined)
-
-
 def show_figures(names: Sequence[str], rows: Sequence["Row"]) -> None:
     """Figures under their headings, one column per name."""
     lines = layout(names, rows)
     if sys.stdout.isatty():
         _print_styled(lines)
     else:
-        click.echo("\n".join("".join(text for text, _ in line).rstrip() for line in lines))
+        print("\n".join("".join(text for text, _ in line).rstrip() for line in lines))
 
 
 def layout(names: Sequence[str], rows: Sequence["Row"]) -> list[list[Span]]:

@@ -1,12 +1,13 @@
 """``muster simulate``: what would each policy have done with these jobs on these nodes?"""
 
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from muster.cli.main import INTERRUPTED
-from muster.cli.render import one_line, progress_bar, show_figures
+from muster.cli.parse import Parser, Usage, whole_number
+from muster.cli.render import progress_bar, show_figures
+from muster.cli.text import one_line, remark
 from muster.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -17,74 +18,52 @@ if TYPE_CHECKING:
     from muster.traces.trace import Trace
 
 DEFAULT_POLICY = "fair"
-EXAMPLES = """\b
-Examples:
-  muster simulate --generate jobs=400,seed=1 --nodes '6x8 A40' --compare fifo,fair,gittins
-  muster simulate jobs.swf --nodes '100x0 cpus=1' --policy easy
-  muster simulate pods.csv --nodes nodes.csv --set place=fgd --html page.html
-  muster simulate jobs.csv --nodes '8x8' --limit 500 -o json
+EXAMPLES = """
+muster simulate --generate jobs=400,seed=1 --nodes '6x8 A40' --compare fifo,fair,gittins
+muster simulate jobs.swf --nodes '100x0 cpus=1' --policy easy
+muster simulate pods.csv --nodes nodes.csv --set place=fgd --html page.html
+muster simulate jobs.csv --nodes '8x8' --limit 500 -o json
 """
 
 
-@click.command("simulate", epilog=EXAMPLES, short_help="What would a policy do with these jobs?")
-@click.argument("trace", required=False)
-@click.option("--generate", metavar="SPEC", help="Make jobs up, like jobs=400,seed=1,load=0.9.")
-@click.option(
-    "--nodes",
-    metavar="SPEC",
-    help="The cluster, like '6x8 A40:48G' (nodes x GPUs), or a file of nodes; "
-    "by default what the trace says.",
-)
-@click.option("--policy", metavar="NAME", help=f"The policy.  [default: {DEFAULT_POLICY}]")
-@click.option("--compare", metavar="NAMES", help="Several policies, side by side: fifo,fair,srtf.")
-@click.option("--set", "knobs", metavar="KEY=VALUE", multiple=True, help="Set a policy's knob.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N jobs.")
-@click.option("--format", "form", metavar="FMT", help="The trace's format, if it can't be told.")
-@click.option("--fail-every", metavar="TIME", help="Lose each node this often on average, like 30d.")
-@click.option("--repair", metavar="TIME", default="4h", show_default=True, help="How long it is lost.")
-@click.option(
-    "--checkpoint", metavar="TIME", help="Jobs save this often, like 30m, where the trace does not say."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of luck.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="How to print the figures.",
-)
-@click.option("--html", metavar="FILE", type=Path, help="Write a page with plots, too.")
-@click.option("--progress/--no-progress", default=True, help="A bar while it runs, on a terminal.")
-def command(
-    trace: str | None,
-    generate: str | None,
-    nodes: str | None,
-    policy: str | None,
-    compare: str | None,
-    knobs: tuple[str, ...],
-    limit: int | None,
-    form: str | None,
-    fail_every: str | None,
-    repair: str,
-    checkpoint: str | None,
-    seed: int,
-    output: str,
-    html: Path | None,
-    progress: bool,
-) -> int:
-    """Replay jobs under one policy or several, in virtual time, and print how it went.
+def define(parser: Parser) -> None:
+    parser.describe(
+        "Replay jobs under one policy or several, in virtual time, and print how it went.\n\n"
+        "TRACE is a file of jobs in a public format, which is found out (or named with --format).",
+        EXAMPLES,
+    )
+    add = parser.add_argument
+    add("trace", metavar="TRACE", nargs="?", help="the file of jobs")
+    add("--generate", metavar="SPEC", help="make jobs up, like jobs=400,seed=1,load=0.9")
+    nodes = (
+        "the cluster, like '6x8 A40:48G' (nodes x GPUs), or a file of nodes; by default what the trace says"
+    )
+    add("--nodes", metavar="SPEC", help=nodes)
+    add("--policy", metavar="NAME", help=f"the policy (default: {DEFAULT_POLICY})")
+    add("--compare", metavar="NAMES", help="several policies, side by side: fifo,fair,srtf")
+    add("--set", dest="knobs", metavar="KEY=VALUE", action="append", default=[], help="set a policy's knob")
+    add("--limit", metavar="N", type=whole_number(1), help="only the first N jobs")
+    add("--format", metavar="FMT", help="the trace's format, if it can't be told")
+    add("--fail-every", metavar="TIME", help="lose each node this often on average, like 30d")
+    add("--repair", metavar="TIME", default="4h", help="how long it is lost (default: 4h)")
+    add("--checkpoint", metavar="TIME", help="jobs save this often, like 30m, where the trace does not say")
+    add("--seed", metavar="N", type=whole_number(0), default=0, help="of luck (default: 0)")
+    add("-o", "--output", choices=["table", "json"], default="table", help="how to print the figures")
+    add("--html", metavar="FILE", type=Path, help="write a page with plots, too")
+    add("--progress", action="store_true", default=True, help="a bar while it runs, on a terminal (default)")
+    add("--no-progress", dest="progress", action="store_false", help="no bar")
 
-    TRACE is a file of jobs in a public format, which is found out (or named with --format).
-    """
-    policies = _policies(policy, compare, knobs)
+
+def run(given: Namespace) -> int:
+    html: Path | None = given.html
+    policies = _policies(given.policy, given.compare, tuple(given.knobs))
     if html and not html.absolute().parent.is_dir():
         raise BadInput(f"{html} can't be written: there is no folder {html.parent}")
-    jobs = _saving(_jobs(trace, generate, form, limit), checkpoint)
-    machines = _nodes(nodes, jobs)
-    outages = _outages(machines, jobs, fail_every, repair, seed)
-    replays = _replays(jobs, machines, policies, outages, seed, progress=progress)
-    _print(replays, output)
+    jobs = _saving(_jobs(given.trace, given.generate, given.format, given.limit), given.checkpoint)
+    machines = _nodes(given.nodes, jobs)
+    outages = _outages(machines, jobs, given.fail_every, given.repair, given.seed)
+    replays = _replays(jobs, machines, policies, outages, given.seed, progress=given.progress)
+    _print(replays, given.output)
     code = _exit_code(replays)
     if html:
         _write_page(html, replays)
@@ -95,7 +74,9 @@ def _policies(policy: str | None, compare: str | None, knobs: tuple[str, ...]) -
     from muster.model.policy import preset, tuned
 
     if policy and compare:
-        raise click.UsageError("--policy and --compare exclude each other: name one or several")
+        raise Usage(
+            "--policy and --compare exclude each other: name one or several (see 'muster simulate --help')"
+        )
     names = compare.split(",") if compare else [policy or DEFAULT_POLICY]
     pairs = dict(_pair(knob) for knob in knobs)
     return [tuned(preset(name), pairs) for name in dict.fromkeys(map(str.strip, names))]
@@ -112,7 +93,9 @@ def _jobs(path: str | None, spec: str | None, form: str | None, limit: int | Non
     import msgspec
 
     if (path is None) == (spec is None):
-        raise click.UsageError("name a TRACE or make one up with --generate, one of the two")
+        raise Usage(
+            "name a TRACE or make one up with --generate, one of the two (see 'muster simulate --help')"
+        )
     if path is not None:
         from muster.traces.registry import read_trace
 
@@ -124,7 +107,7 @@ def _jobs(path: str | None, spec: str | None, form: str | None, limit: int | Non
     if not trace.jobs:
         raise BadInput(f"{path or 'the generated trace'} has no jobs to simulate")
     if trace.passed_over:
-        _remark(f"{_counted(trace.passed_over)} passed over: never ran, or unknown for how long")
+        remark(f"{_counted(trace.passed_over)} passed over: never ran, or unknown for how long")
     return msgspec.structs.replace(trace, jobs=trace.jobs[:limit])
 
 
@@ -187,10 +170,10 @@ def _print(replays: list["Replay"], output: str) -> None:
 
     reports = [measure(replay) for replay in replays]
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(reports)))
+        print(msgspec.json.format(msgspec.json.encode(reports)).decode())
         return
-    click.echo(one_line(f"{reports[0].trace}: {setting(reports[0])}"))
-    click.echo(one_line(finding(reports)) + "\n")
+    print(one_line(f"{reports[0].trace}: {setting(reports[0])}"))
+    print(one_line(finding(reports)) + "\n")
     show_figures([report.policy for report in reports], rows(reports))
 
 
@@ -201,7 +184,7 @@ def _write_page(path: Path, replays: list["Replay"]) -> None:
         path.write_text(page(replays), encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path} can't be written: {error.strerror}") from None
-    _remark(f"wrote {path}")
+    remark(f"wrote {path}")
 
 
 def _exit_code(replays: list["Replay"]) -> int:
@@ -209,16 +192,12 @@ def _exit_code(replays: list["Replay"]) -> int:
     stuck = [record for record in replays[0].records if record.infeasible is not None]
     if stuck:
         first = f"{stuck[0].id} {stuck[0].name}".strip()
-        _remark(f"{_counted(len(stuck))} can never run, first: {first}: {stuck[0].infeasible}")
+        remark(f"{_counted(len(stuck))} can never run, first: {first}: {stuck[0].infeasible}")
     if replays[-1].interrupted:
-        _remark("interrupted; these are the figures so far")
+        remark("interrupted; these are the figures so far")
         return INTERRUPTED
     return 0
 
 
 def _counted(jobs: int) -> str:
     return f"{jobs:,} job" + "s" * (jobs != 1)
-
-
-def _remark(sentence: str) -> None:
-    click.echo(f"muster: {one_line(sentence)}", err=True)

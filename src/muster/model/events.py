@@ -1,14 +1,16 @@
 """Facts. Each is appended to the journal before it is acted on; state is their fold.
 
-Three come from people (Submitted, Withdrawn, Held/Released), three from the scheduler's decisions
-(Placed, Promised, Evicting), the rest from the engine.
+Some come from people (Submitted, ArraySubmitted, Withdrawn, Held, Released, Stopping), three from the
+scheduler's decisions (Placed, Promised, Evicting), the rest from the engine.
 """
 
 import enum
+import itertools
+from collections.abc import Iterator
 
 import msgspec
 
-from muster.model.job import Job, JobId, Shape
+from muster.model.job import ArrayPlace, Job, JobId, Shape
 from muster.model.node import Health, Node
 from muster.model.tenancy import Team
 
@@ -40,6 +42,29 @@ class Submitted(Event, frozen=True):
     job: Job
 
 
+class ArraySubmitted(Event, frozen=True):
+    """Many jobs in one: the template once for each index, under an id such as ``7_3``."""
+
+    template: Job  # its id is the array's
+    indices: tuple[int, ...]
+    most_at_once: int | None = None
+    sweep: tuple[tuple[str, tuple[str, ...]], ...] = ()  # names and the values to try, every combination
+
+    def members(self) -> Iterator[Job]:
+        """The jobs. With a sweep the last name varies fastest, as an odometer does."""
+        combinations = itertools.product(*(values for _, values in self.sweep))
+        names = [name for name, _ in self.sweep]
+        for index, values in zip(
+            self.indices, itertools.chain(combinations, itertools.repeat(())), strict=False
+        ):
+            yield msgspec.structs.replace(
+                self.template,
+                id=f"{self.template.id}_{index}",
+                array=ArrayPlace(self.template.id, index, self.most_at_once),
+                params=tuple(zip(names, values, strict=False)),
+            )
+
+
 class Held(Event, frozen=True):
     job: JobId
 
@@ -63,7 +88,7 @@ class Promised(Event, frozen=True):
 
     job: JobId
     made_room: bool = False
-    nodes: tuple[str, ...] = ()  # where it was promised room
+    nodes: tuple[str, ...] = ()  # where it was promised room, one for each seat
 
 
 class Placed(Event, frozen=True):
@@ -114,6 +139,26 @@ class Exited(Event, frozen=True):
     outcome: Outcome
     exit_code: int | None = None
     signal: int | None = None
+
+
+class Retried(Event, frozen=True):
+    """The attempt has failed, and the job waits for another."""
+
+    job: JobId
+    attempt: int
+    outcome: Outcome
+    exit_code: int | None = None
+    signal: int | None = None
+    begin_at: float | None = None  # not before: failures in a row are tried at growing intervals
+
+
+class Reported(Event, frozen=True):
+    """A running job told how it is doing."""
+
+    job: JobId
+    attempt: int
+    values: dict[str, float]
+    step: float | None = None
 
 
 class Vacated(Event, frozen=True):

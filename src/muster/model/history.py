@@ -13,7 +13,7 @@ RECENT = 20  # runs kept per owner: more do not predict better
 _DIGITS = re.compile(r"\d+")
 
 
-class Run(msgspec.Struct, frozen=True, gc=False):
+class PastRun(msgspec.Struct, frozen=True, gc=False):
     """A run that came to its end, and what makes another one like it."""
 
     seconds: float
@@ -25,7 +25,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 class History(msgspec.Struct, frozen=True):
     """A frozen view."""
 
-    runs: Mapping[str, tuple[Run, ...]]  # the last of each owner, the latest last
+    runs: Mapping[str, tuple[PastRun, ...]]  # the last of each owner, the latest last
     typical_seconds: float | None  # of all jobs lately; None if none has ended yet
 
 
@@ -35,12 +35,12 @@ class HistoryBook:
     __slots__ = ("_lately", "_runs", "_typical")
 
     def __init__(self) -> None:
-        self._runs: dict[str, tuple[Run, ...]] = {}
+        self._runs: dict[str, tuple[PastRun, ...]] = {}
         self._lately: tuple[float, ...] = ()
         self._typical: float | None = None
 
     def ended(self, job: Job, seconds: float) -> None:
-        run = Run(seconds, job.time_limit_seconds, job.gang, kind_of(job.name))
+        run = PastRun(seconds, job.time_limit_seconds, job.gang, kind_of(job.name))
         whose = whose_history(job.owner, job.team)
         self._runs[whose] = (*self._runs.get(whose, ()), run)[-RECENT:]
         self._lately = (*self._lately, math.log(max(seconds, 1.0)))[-RECENT:]

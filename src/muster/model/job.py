@@ -11,6 +11,7 @@ import msgspec
 from muster.model.charter import Charter
 from muster.model.errors import BadInput
 from muster.model.resources import NOTHING, Resources
+from muster.model.run import Run
 from muster.model.units import MILLI, show_bytes, show_milli
 
 JobId = str
@@ -164,7 +165,9 @@ class Job(msgspec.Struct, frozen=True):
     checkpoint: Checkpoint | None = None
     charter: Charter = Charter()
     held: bool = False  # waits for a release by a person
-    retries: int = 0
+    retries: int = 0  # times that it is tried again after it has failed
+    run: Run | None = None  # None: only its shape and length are known, as in a trace
+    params: tuple[tuple[str, str], ...] = ()  # of a sweep: what this member tries
 
 
 def single(

@@ -30,9 +30,18 @@ class Evict(Action, frozen=True):
 
 
 class Stop(Action, frozen=True):
-    """End for good."""
+    """End for good. Without grace of its own, the job's counts."""
 
     because: str
+    grace_seconds: float | None = None
+
+
+class Suspend(Action, frozen=True):
+    """Stand still, and keep the seats."""
+
+
+class Resume(Action, frozen=True):
+    """Go on."""
 
 
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
@@ -50,7 +59,7 @@ class Promise(msgspec.Struct, frozen=True, tag=True):
 
     job: JobId
     starts_at: float | None = None
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()  # one for each seat
     firm: bool = True
     made_room: bool = False
 

@@ -20,6 +20,10 @@ class Reason(msgspec.Struct, frozen=True, tag=True):
     def sentence(self) -> str:
         raise NotImplementedError
 
+    def action(self) -> str | None:
+        """What a person can do about it; None if only waiting helps."""
+        return None
+
 
 class Infeasible(Reason, frozen=True):
     @property
@@ -44,6 +48,9 @@ class TooLarge(Infeasible, frozen=True):
             hint = f". Did you mean --gpus {min(self.asked, self.most)} --nodes {parts}?"
         return f"can never run: asks {asked} on one node; the most is {most}{where}{hint}"
 
+    def action(self) -> str:
+        return f"ask for at most {show_amount(self.what, self.most)} on one node, or split it: --nodes"
+
 
 class TooLittleGpuMemory(Infeasible, frozen=True):
     """No GPU has as much memory."""
@@ -57,6 +64,9 @@ class TooLittleGpuMemory(Infeasible, frozen=True):
         )
         return f"can never run: asks {show_bytes(self.asked_bytes)} of GPU memory; {most}"
 
+    def action(self) -> str:
+        return f"ask for at most {show_bytes(self.most_bytes)} of GPU memory"
+
 
 class NoSuchModel(Infeasible, frozen=True):
     asked: tuple[str, ...]
@@ -66,12 +76,18 @@ class NoSuchModel(Infeasible, frozen=True):
         there = ", ".join(self.known) or "none"
         return f"can never run: asks for a GPU of model {' or '.join(self.asked)}; there is {there}"
 
+    def action(self) -> str:
+        return "leave the model open: --gpu-model any"
+
 
 class NoSuchLabel(Infeasible, frozen=True):
     asked: tuple[str, ...]
 
     def sentence(self) -> str:
         return f"can never run: no node carries the label {' and '.join(self.asked)}"
+
+    def action(self) -> str:
+        return "leave the label out; muster node -o wide shows those there are"
 
 
 class NoSuchCombination(Infeasible, frozen=True):
@@ -81,6 +97,9 @@ class NoSuchCombination(Infeasible, frozen=True):
 
     def sentence(self) -> str:
         return f"can never run: no node has all of {self.asked} at once"
+
+    def action(self) -> str:
+        return "ask for less of one of them; muster node shows what there is"
 
 
 class GangTooLarge(Infeasible, frozen=True):
@@ -93,6 +112,10 @@ class GangTooLarge(Infeasible, frozen=True):
             self.together, "the cluster"
         )
         return f"can never run: {where} has room for {self.most} of the {self.asked} parts, even empty"
+
+    def action(self) -> str:
+        apart = "" if self.together == "anywhere" else ", or let them sit apart: --together anywhere"
+        return f"ask for at most {self.most} parts{apart}"
 
 
 class OverLimit(Infeasible, frozen=True):
@@ -109,6 +132,10 @@ class OverLimit(Infeasible, frozen=True):
             f"{show_amount(self.what, self.most)} at most, borrowing included"
         )
 
+    def action(self) -> str:
+        most = show_amount(self.what, self.most)
+        return f"ask for at most {most}, or ask for a larger quota of team {self.team}"
+
 
 class NoRoom(Reason, frozen=True):
     """Not enough is free on any one node."""
@@ -124,12 +151,18 @@ class NoRoom(Reason, frozen=True):
             return f"no node has {asked} free"
         return f"no node has {asked} free together (the most is {most}, on {self.node})"
 
+    def action(self) -> str | None:
+        return f"ask for at most {show_amount(self.what, self.most)}" if self.most else None
+
 
 class NoNodeUp(Reason, frozen=True):
     """Nothing is asked for, and there is nowhere to be."""
 
     def sentence(self) -> str:
         return "no node is up"
+
+    def action(self) -> str:
+        return "see why: muster node"
 
 
 class NoRoomTogether(Reason, frozen=True):
@@ -145,6 +178,11 @@ class NoRoomTogether(Reason, frozen=True):
         )
         return f"only {self.most} of the {self.asked} parts fit{where} now"
 
+    def action(self) -> str | None:
+        if self.together != "anywhere":
+            return "let the parts sit apart: --together anywhere"
+        return f"ask for {self.most} parts: --nodes {self.most}" if self.most else None
+
 
 class QuotaReached(Reason, frozen=True):
     team: str
@@ -157,6 +195,9 @@ class QuotaReached(Reason, frozen=True):
             f"team {self.team} has {show_amount(self.what, self.left)} left of its quota and what it "
             f"may borrow; this asks {show_amount(self.what, self.asked)}"
         )
+
+    def action(self) -> str:
+        return f"stop a job of team {self.team} that is no longer needed, or ask for less"
 
 
 class BehindPromise(Reason, frozen=True):
@@ -171,6 +212,9 @@ class BehindPromise(Reason, frozen=True):
             f"would delay job {self.promised}, which was promised room in "
             f"{show_seconds(self.in_seconds)}; this may take {show_seconds(self.lasts_seconds)}"
         )
+
+    def action(self) -> str:
+        return f"ask for less time than {show_seconds(self.in_seconds)}, to be gone before it starts: --time"
 
 
 class BehindOthers(Reason, frozen=True):
@@ -213,6 +257,9 @@ class HeldByPerson(Reason, frozen=True):
     def sentence(self) -> str:
         return "held; release it with: muster release ID"
 
+    def action(self) -> str:
+        return "release it: muster release ID"
+
 
 class NotBefore(Reason, frozen=True):
     begin_at: float
@@ -228,6 +275,9 @@ class DependsOn(Reason, frozen=True):
     def sentence(self) -> str:
         return f"waits for {', '.join(self.jobs)} to end"
 
+    def action(self) -> str:
+        return f"see what that waits for: muster why {self.jobs[0]}"
+
 
 class ArrayFull(Reason, frozen=True):
     array: str
@@ -235,6 +285,9 @@ class ArrayFull(Reason, frozen=True):
 
     def sentence(self) -> str:
         return f"array {self.array} runs {self.most_at_once} at once, as asked"
+
+    def action(self) -> str:
+        return f"submit it with a larger number after %, if more than {self.most_at_once} may run at once"
 
 
 def show_amount(what: str, amount: int) -> str:

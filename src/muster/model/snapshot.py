@@ -62,6 +62,7 @@ class Running(msgspec.Struct, frozen=True, gc=False):
     attained_seconds: float = 0.0  # in earlier attempts
     done_seconds: float = 0.0
     because: str | None = None  # why it is stopping
+    evicted: bool = False  # stopping means that it goes back to the queue
     in_favour_of: JobId | None = None
 
     def elapsed(self, now: float) -> float:

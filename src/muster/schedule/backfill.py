@@ -11,13 +11,14 @@ its turn until it starts.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from muster.model.events import Seat
-from muster.model.job import Gang, JobId, Part, Together
+from muster.model.job import Gang, JobId, Shape, Together
 from muster.model.plan import Promise
 from muster.model.room import Ints
 from muster.model.snapshot import Snapshot, Waiting
@@ -28,7 +29,7 @@ from muster.schedule.row import Row, row_capacity, seat_in
 from muster.schedule.scratch import Scratch
 
 Forecast = tuple[float, tuple[Seat, ...], Guarded]  # when, where, and what is left of those nodes then
-Only = tuple[str, ...]  # the nodes where a job was promised room; none: all will do
+Only = tuple[str, ...]  # the nodes where a job was promised room, one for each seat; none: all will do
 
 
 class Leaving(NamedTuple):
@@ -51,6 +52,13 @@ class Guard(NamedTuple):
     def delayed_by(self, now: float, lasts: Lasts) -> bool:
         """Whether a job that starts now would still be there."""
         return self.starts_at < now + (lasts.firm if self.promise.firm else lasts.plan)
+
+
+class Dropped(NamedTuple):
+    """A guard that was taken away, and where it stood."""
+
+    place: int
+    guard: Guard
 
 
 class Promises:
@@ -112,23 +120,30 @@ class Promises:
             self.reserve(waiting, firm=True)
         self._work_out()
 
-    def drop(self, waiting: Waiting) -> None:
-        """No longer keep room for the job: it is its turn."""
+    def drop(self, waiting: Waiting) -> Dropped | None:
+        """No longer keep room for the job: it is its turn. What was kept can be put back."""
         self._merges.clear()
+        self._open = [entry for entry in self._open if entry[0] is not waiting]
         for i, guard in enumerate(self._guards):
             if guard.promise.job == waiting.job.id:
                 del self._guards[i]
-                self._give_back(guard, self._guards[i:])
-                break
-        self._open = [entry for entry in self._open if entry[0] is not waiting]
+                self._reckon(guard.seats, self._guards[i:], free=True)
+                return Dropped(i, guard)
+        return None
 
-    def _give_back(self, dropped: Guard, later: list[Guard]) -> None:
-        """Those promised later had reckoned with it sitting there."""
+    def put_back(self, dropped: Dropped) -> None:
+        """It could not start: it keeps its promise, in front of those who were promised later."""
+        self._merges.clear()
+        self._reckon(dropped.guard.seats, self._guards[dropped.place :], free=False)
+        self._guards.insert(dropped.place, dropped.guard)
+
+    def _reckon(self, seats: tuple[Seat, ...], later: list[Guard], *, free: bool) -> None:
+        """Those promised later reckon with it sitting there, or no longer do."""
         for guard in later:
-            for seat in dropped.seats:
+            for seat in seats:
                 row = guard.rows.get(self._scratch.hw.index[seat.node])
                 if row is not None:
-                    row.give(seat)
+                    (row.give if free else row.take)(seat)
 
     def worked_out(self, waiting: Waiting) -> Promise | None:
         """The job's promise with its time and place; None if no moment is known at which it fits."""
@@ -145,8 +160,7 @@ class Promises:
         if found is None:
             return
         at, seats, rows = found
-        nodes = tuple(dict.fromkeys(s.node for s in seats))
-        promise = Promise(waiting.job.id, at, nodes, firm, made_room)
+        promise = Promise(waiting.job.id, at, tuple(s.node for s in seats), firm, made_room)
         self._guards.append(Guard(promise, rows, seats, at))
         self._merges.clear()
 
@@ -313,30 +327,33 @@ class _Forecast:
     def __init__(self, scratch: Scratch, gang: Gang, guards: list[Guard], only: Only = ()) -> None:
         self._hw, self._room, self._gang = scratch.hw, scratch.room, gang
         self._rows: dict[int, Row] = {}
-        self._seen = self._seen_nodes(only)
+        self._most = self._most_seats(only)
         self._many: list[Ints] = self._capacities()
         self._sums = [int(m.sum()) for m in self._many]
         for guard in guards:  # what is promised to others is taken, whenever they come
             changed = self._change(guard.seats, -1)
             self._recount(changed)
 
-    def _seen_nodes(self, only: Only) -> frozenset[int] | None:
-        """The nodes that count; None: all."""
+    def _most_seats(self, only: Only) -> Counter[int] | None:
+        """How many seats may be taken on which nodes; None: as many as there is room for, anywhere.
+
+        One who was promised some seats must not better its lot with others, which later ones may have been
+        promised meanwhile.
+        """
         if not only:
             return None
         index, is_open = self._hw.index, self._room.is_open
-        return frozenset(index[name] for name in only if name in index and is_open[index[name]])
+        return Counter(index[name] for name in only if name in index and is_open[index[name]])
 
     def _capacities(self) -> list[Ints]:
         """How many parts of each kind the nodes take now."""
         shapes = [part.shape for part in self._gang.parts]
-        if self._seen is None:
+        if self._most is None:
             return [capacity(self._hw, self._room, shape) for shape in shapes]
         found = [np.zeros(self._hw.count, np.int64) for _ in shapes]
-        for node in self._seen:
-            row = self._row(node)
+        for node in self._most:
             for many, shape in zip(found, shapes, strict=True):
-                many[node] = row_capacity(self._hw, node, row, shape)
+                many[node] = self._capacity(node, shape)
         return found
 
     def first(self, leaving: list[Leaving], now: float) -> Forecast | None:
@@ -364,11 +381,15 @@ class _Forecast:
         changed = set()
         for seat in seats:
             node = self._hw.index[seat.node]
-            if self._seen is None or node in self._seen:
+            if self._most is None or node in self._most:
                 row = self._row(node)
                 (row.give if sign > 0 else row.take)(seat)
                 changed.add(node)
         return changed
+
+    def _capacity(self, node: int, shape: Shape) -> int:
+        many = row_capacity(self._hw, node, self._row(node), shape)
+        return many if self._most is None else min(many, self._most[node])
 
     def _row(self, node: int) -> Row:
         row = self._rows.get(node)
@@ -383,7 +404,7 @@ class _Forecast:
             counts = self._many[k]
             for node in nodes:
                 before = counts[node]
-                many = row_capacity(self._hw, node, self._rows[node], part.shape)
+                many = self._capacity(node, part.shape)
                 if many != before and is_open[node]:
                     self._sums[k] += many - int(before)
                     counts[node] = many
@@ -392,8 +413,9 @@ class _Forecast:
         """Seats for all parts in the rows as they are; takes nothing."""
         for group in self._groups():
             taken: dict[int, Row] = {}
+            used: Counter[int] = Counter()
             seats: list[list[Seat]] = [[] for _ in self._gang.parts]
-            if all(self._sit(k, self._gang.parts[k], group, taken, seats[k]) for k in self._pickiest()):
+            if all(self._sit(k, group, taken, used, seats[k]) for k in self._pickiest()):
                 return tuple(seat for kind in seats for seat in kind)
         return None
 
@@ -402,8 +424,11 @@ class _Forecast:
         parts = self._gang.parts
         return sorted(range(len(parts)), key=lambda k: self._sums[k] / max(parts[k].count, 1))
 
-    def _sit(self, k: int, part: Part, group: Ints | None, taken: dict[int, Row], seats: list[Seat]) -> bool:
+    def _sit(
+        self, k: int, group: Ints | None, taken: dict[int, Row], used: Counter[int], seats: list[Seat]
+    ) -> bool:
         """Put one kind of parts on the nodes that take most of them."""
+        part = self._gang.parts[k]
         many = self._many[k] if group is None else np.where(group, self._many[k], 0)
         left = part.count
         spread = self._gang.together is Together.SPREAD
@@ -413,12 +438,13 @@ class _Forecast:
             row = taken.get(node)
             if row is None:
                 row = taken[node] = self._rows.get(node, Row.of(self._room, node)).copy()
-            while left:
+            while left and (self._most is None or used[node] < self._most[node]):
                 seat = seat_in(self._hw, node, row, part.shape)
                 if seat is None:
                     break
                 row.take(seat)
                 seats.append(seat)
+                used[node] += 1
                 left -= 1
                 if spread:
                     break

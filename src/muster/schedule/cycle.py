@@ -17,6 +17,7 @@ from muster.model.reasons import (
     Reason,
 )
 from muster.model.snapshot import Snapshot, Waiting
+from muster.schedule.backfill import Dropped
 from muster.schedule.compact import moves_for
 from muster.schedule.offers import Offers
 from muster.schedule.order import Turns
@@ -60,12 +61,13 @@ class _Cycle(Offers):
         if len(promised) > 1:  # none may take what another was promised
             self.promises.work_out_all(promised)
         for waiting in promised:
-            self.promises.drop(waiting)
+            kept = self.promises.drop(waiting)
+            self.behind.clear()  # what was behind this promise no longer is
             reason = self.offer(waiting)
             if reason is not None:
                 self.job_waits[waiting.job.id] = Wait((reason,))
                 if not reason.infeasible and not isinstance(reason, ArrayFull):
-                    self._make_room(waiting, reason, promised=True)
+                    self._make_room_again(waiting, reason, kept)
 
     def leave_out_hopeless(self, turns: Turns) -> None:
         """Whose gang fits nowhere, and who is kept no room for, needs no turn to be told so."""
@@ -129,17 +131,28 @@ class _Cycle(Offers):
         """Whether a reservation is to be had: so many for each kind of hardware asked for."""
         return self.reserved.get(_hardware_of(waiting), 0) < self.policy.reservations
 
-    def _make_room(self, waiting: Waiting, reason: Reason, *, promised: bool = False) -> None:
+    def _make_room(self, waiting: Waiting, reason: Reason) -> None:
         """Evict for it, or keep room for it, or move others out of its way; whatever is allowed."""
-        if self._evicts(waiting) or isinstance(reason, QuotaReached):
+        if self._evicts(waiting) or isinstance(reason, QuotaReached) or not self._keeps_room_for(waiting):
             return
-        if not promised and not self._keeps_room_for(waiting):
-            return
-        firm = promised or self._patience_is_over(waiting)
+        firm = self._patience_is_over(waiting)
         if self.policy.backfill != "none":
             self.promises.reserve(waiting, firm=firm)
-            if firm and not promised:
+            if firm:
                 self.promises.worked_out(waiting)  # where, so that no other promise takes it
+        self._has_room_kept(waiting)
+
+    def _make_room_again(self, waiting: Waiting, reason: Reason, kept: Dropped | None) -> None:
+        """The same for one who was promised room, which it does not lose."""
+        if self._evicts(waiting) or isinstance(reason, QuotaReached):
+            return
+        if kept is not None:
+            self.promises.put_back(kept)
+        elif self.policy.backfill != "none":
+            self.promises.reserve(waiting, firm=True)
+        self._has_room_kept(waiting)
+
+    def _has_room_kept(self, waiting: Waiting) -> None:
         kind = _hardware_of(waiting)
         self.reserved[kind] = self.reserved.get(kind, 0) + 1
         if self.policy.compact:

@@ -20,7 +20,7 @@ from muster.model.reasons import (
     NotBefore,
     Reason,
 )
-from muster.model.room import held_by
+from muster.model.room import Hardware, held_by
 from muster.model.snapshot import LaneKey, Snapshot, Waiting
 from muster.schedule.backfill import Leaving, Only, Promises, first_fit, place_somehow
 from muster.schedule.fit import asked_at_least, empty_room, never, why_not
@@ -31,6 +31,19 @@ from muster.schedule.preempt import Evictions
 from muster.schedule.quota import QuotaBook
 from muster.schedule.rank import Ranker
 from muster.schedule.scratch import Scratch
+
+
+def impossible(hw: Hardware, gang: Gang) -> Reason | None:
+    """Why it can't run even on the empty cluster; also since unlike parts don't fit beside each other."""
+    reason = never(hw, gang)
+    if reason is None and len(gang.parts) > 1:
+        key = ("never together", gang)
+        if key not in hw.derived:
+            fits = first_fit(Scratch(hw, empty_room(hw)), gang, [])
+            too_large = GangTooLarge(gang.size, gang.size - 1, gang.together)
+            hw.derived[key] = too_large if fits is None else None
+        reason = hw.derived[key]
+    return reason
 
 
 class Offers:
@@ -118,7 +131,8 @@ class Offers:
         """A quick guess: whether one part of each kind fits. If not, it is known from now on."""
         if gang in self.full:
             return False
-        if self._never(gang) is not None or all(self.placer.fits_somewhere(p.shape) for p in gang.parts):
+        fits = all(self.placer.fits_somewhere(part.shape) for part in gang.parts)
+        if fits or impossible(self.snap.hardware, gang) is not None:
             return True
         self.full[gang] = Wait((self._why_full(gang),))
         return False
@@ -131,9 +145,9 @@ class Offers:
     def refusal(self, waiting: Waiting) -> Reason | None:
         """Why the job may not start, wherever there is room."""
         job = waiting.job
-        impossible = self._never(job.gang)
-        if impossible is not None:
-            return impossible
+        reason = impossible(self.snap.hardware, job.gang)
+        if reason is not None:
+            return reason
         place = job.array
         most = None if place is None else place.most_at_once
         if place is not None and most is not None and self.arrays.get(place.array, 0) >= most:
@@ -149,19 +163,6 @@ class Offers:
         if reason is None and changed:
             reason = why_not(hw, self.scratch.room, gang)
         return reason or NoRoomTogether(gang.size, gang.size - 1, gang.together)
-
-    def _never(self, gang: Gang) -> Reason | None:
-        """Why it can't run even on the empty cluster; also since unlike parts don't fit beside each other."""
-        hw = self.snap.hardware
-        reason = never(hw, gang)
-        if reason is None and len(gang.parts) > 1:
-            key = ("never together", gang)
-            if key not in hw.derived:
-                fits = first_fit(Scratch(hw, empty_room(hw)), gang, [])
-                too_large = GangTooLarge(gang.size, gang.size - 1, gang.together)
-                hw.derived[key] = too_large if fits is None else None
-            reason = hw.derived[key]
-        return reason
 
     def _beside_promises(self, gang: Gang, long: Lasts, seats: tuple[Seat, ...]) -> tuple[Seat, ...] | Reason:
         """The seats, others that delay no promise, or why there are none."""

@@ -41,7 +41,7 @@ def estimate(history: History, lane: LaneKey, memo: dict[object, object]) -> Est
         found: Estimate = kept[1]
         return found
     total = mean = logs = 0.0
-    for seconds, weight in _samples(history, lane):
+    for seconds, weight in samples(history, lane):
         total += weight
         mean += weight * seconds
         logs += weight * math.log(seconds)
@@ -52,20 +52,20 @@ def estimate(history: History, lane: LaneKey, memo: dict[object, object]) -> Est
 
 def spread(history: History, lane: LaneKey, part: float = 0.8) -> tuple[float, float]:
     """Between what bounds the run time lies, this often."""
-    samples = sorted(_samples(history, lane))
+    found = sorted(samples(history, lane))
     outside = (1 - part) / 2
-    return _quantile(samples, outside), _quantile(samples, 1 - outside)
+    return _quantile(found, outside), _quantile(found, 1 - outside)
 
 
-def _samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
+def samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
     """Run times with their weights."""
     runs = history.runs.get(whose_history(lane.owner, lane.team), ())
     limit = lane.limit_seconds
     if limit is None:
         limit = math.inf
-        samples = [] if runs else [(_first_guess(history), 1.0)]
+        found = [] if runs else [(_first_guess(history), 1.0)]
     else:
-        samples = [(max(limit, 1.0), 1.0)]
+        found = [(max(limit, 1.0), 1.0)]
     for run in runs:
         weight = 1.0
         if run.limit_seconds == lane.limit_seconds:
@@ -74,8 +74,8 @@ def _samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
             weight *= _LIKER
         if run.kind and run.kind == lane.kind:
             weight *= _LIKER
-        samples.append((max(min(run.seconds, limit), 1.0), weight))
-    return samples
+        found.append((max(min(run.seconds, limit), 1.0), weight))
+    return found
 
 
 def _first_guess(history: History) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from muster.engines.base import Engine
 from muster.model.events import (
+    ArraySubmitted,
     Event,
     Evicting,
     Exited,
@@ -17,6 +18,7 @@ from muster.model.events import (
     Placed,
     Promised,
     Released,
+    Retried,
     Submitted,
     TeamSet,
     Vacated,
@@ -31,11 +33,13 @@ from muster.store.fold import Fold
 # Facts that can change a decision; others are recorded and no more.
 CHANGES = (
     Submitted,
+    ArraySubmitted,
     Held,
     Released,
     Withdrawn,
     Exited,
     Vacated,
+    Retried,
     NodeSeen,
     NodeHealth,
     TeamSet,

@@ -7,13 +7,15 @@ and a server may decide in another thread while facts keep coming.
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from muster.model.errors import BadInput, IllegalTransition
 from muster.model.events import (
+    ArraySubmitted,
     Event,
     Evicting,
     Exited,
@@ -24,7 +26,9 @@ from muster.model.events import (
     Placed,
     Promised,
     Released,
+    Reported,
     Resumed,
+    Retried,
     Seat,
     Started,
     Stopping,
@@ -35,36 +39,35 @@ from muster.model.events import (
     Withdrawn,
 )
 from muster.model.history import HistoryBook
-from muster.model.job import After, Dependency, Job, JobId
+from muster.model.job import Job, JobId
 from muster.model.lives import LivesBook
 from muster.model.mix import MixCounter
 from muster.model.node import Health, Node
-from muster.model.policy import Policy
+from muster.model.policy import ROTATING, Policy
 from muster.model.resources import NOTHING, Resources
 from muster.model.room import Hardware, Room, held_by
 from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, Tally, Waiting
 from muster.model.state import State, after
 from muster.model.tenancy import ROOT, Team, Tenancy
 from muster.schedule.shares import brought_to, charged, summed, with_rate
-
-
-class Record(msgspec.Struct):
-    """Where a job is in its life. Exactly one of ``waiting`` and ``running`` is set until it has ended."""
-
-    state: State
-    waiting: Waiting | None = None
-    running: Running | None = None
-    outcome: Outcome | None = None
+from muster.store.records import ArrayRecord, Record, meets
 
 
 class Fold:
-    """All facts so far."""
+    """All facts so far. Of jobs that have ended it remembers how, for the last ``remembers`` of them."""
 
-    def __init__(self, policy: Policy, known_seconds: dict[JobId, float] | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        known_seconds: dict[JobId, float] | None = None,
+        remembers: int | None = None,
+    ) -> None:
         self._policy = policy
+        self._remembers = remembers
         self._known_seconds = known_seconds or {}
         self.now = 0.0  # the time of the last fact
         self.generation = 0
+        self.submissions = 0  # jobs and arrays ever submitted: the next id
         self.records: dict[JobId, Record] = {}
         self._nodes: dict[str, Node] = {}
         self._teams: dict[str, Team] = {}
@@ -82,6 +85,8 @@ class Fold:
         self._accounts: dict[Holder, Account] = {}
         self._active: dict[Holder, int] = {}
         self._arrays: dict[str, int] = {}
+        self.arrays: dict[str, ArrayRecord] = {}
+        self._ended_jobs: deque[JobId] = deque()
         self._tally = Tally()
         self._evicting: dict[JobId, tuple[JobId, ...]] = {}
         # Whether others had to leave for it, and where it was promised room.
@@ -106,17 +111,36 @@ class Fold:
         self.generation += 1
 
     def _submitted(self, event: Submitted) -> None:
-        job = event.job
-        if job.id in self.records:
-            raise BadInput(f"there is already a job {job.id}")
-        waiting = Waiting(job, LaneKey.of(job), job.gang.asked(), queued_at=event.at)
+        self._refuse_known(event.job.id)
+        self.submissions += 1
+        self._enter(event.job, LaneKey.of(event.job), event.job.gang.asked(), event.at)
+
+    def _array_submitted(self, event: ArraySubmitted) -> None:
+        template = event.template
+        self._refuse_known(template.id)
+        if not event.indices:
+            raise BadInput(f"array {template.id} has no members")
+        lane, asked = LaneKey.of(template), template.gang.asked()  # the same for all: kept once
+        size = len(event.indices)
+        self.arrays[template.id] = ArrayRecord(template, size, size)
+        self.submissions += 1
+        for job in event.members():
+            self._enter(job, lane, asked, event.at)
+
+    def _refuse_known(self, job_id: JobId) -> None:
+        if job_id in self.records or job_id in self.arrays:
+            raise BadInput(f"there is already a job {job_id}")
+
+    def _enter(self, job: Job, lane: LaneKey, asked: Resources, now: float) -> None:
+        waiting = Waiting(job, lane, asked, queued_at=now)
         self.records[job.id] = Record(State.HELD if job.held else State.QUEUED, waiting)
         for part in job.gang.parts:
             self._mix.saw(part.shape, part.count)
         self._watch_dependencies(job)
         self._queue(waiting)
         self._count(job, 1)
-        self._lives.arrived(job)
+        if self._policy.order in ROTATING:
+            self._lives.arrived(job)
 
     def _held_back(self, event: Held | Released) -> None:
         record = self._moved(event.job, event)
@@ -170,10 +194,10 @@ class Fold:
         if isinstance(event, Started):
             changes["started_at"] = event.at
         elif isinstance(event, Evicting):
-            changes |= {"because": event.because, "in_favour_of": event.in_favour_of}
+            changes |= {"because": event.because, "in_favour_of": event.in_favour_of, "evicted": True}
             self._leaves_for(event.in_favour_of, event.job)
         elif isinstance(event, Stopping):
-            changes["because"] = event.because
+            changes |= {"because": event.because, "evicted": False}
         running = msgspec.structs.replace(running, **changes)
         record.running = self._running[event.job] = running
 
@@ -184,28 +208,41 @@ class Fold:
         if event.outcome is Outcome.SUCCEEDED:
             served = running.attained(event.at)
             self._history.ended(job, served)
-            self._lives.ended(job, served)
+            if self._policy.order in ROTATING:
+                self._lives.ended(job, served)
         self._ended(job, record, event.outcome)
 
     def _vacated(self, event: Vacated) -> None:
         record = self._moved(event.job, event)
         running = self._unseat(record, event.at)
-        elapsed = running.elapsed(event.at)
+        saved = max(0.0, running.done_seconds + running.elapsed(event.at) - event.lost_seconds)
+        self._queue_again(record, running, running.job, event.at, saved)
+        if running.because == "compact":
+            # It was moved for another's sake: it goes right after it.
+            self._promised[running.job.id] = (False, ())
+
+    def _retried(self, event: Retried) -> None:
+        record = self._moved(event.job, event)
+        running = self._unseat(record, event.at)
         job = running.job
-        waiting = Waiting(
+        job = msgspec.structs.replace(job, retries=job.retries - 1, begin_at=event.begin_at)
+        self._queue_again(record, running, job, event.at, running.done_seconds)
+
+    def _queue_again(self, record: Record, running: Running, job: Job, now: float, done: float) -> None:
+        record.waiting = Waiting(
             job,
             LaneKey.of(job),
             job.gang.asked(),
             attempt=running.attempt,
-            queued_at=event.at,
-            attained_seconds=running.attained_seconds + elapsed,
-            done_seconds=max(0.0, running.done_seconds + elapsed - event.lost_seconds),
-            vacated_at=event.at,
+            queued_at=now,
+            attained_seconds=running.attained_seconds + running.elapsed(now),
+            done_seconds=done,
+            vacated_at=now,
         )
-        record.waiting = waiting
-        self._queue(waiting)
-        if running.because == "compact":
-            self._promised[job.id] = (False, ())  # it was moved for another's sake: it goes right after it
+        self._queue(record.waiting)
+
+    def _reported(self, event: Reported) -> None:
+        self._moved(event.job, event)
 
     def _node_seen(self, event: NodeSeen) -> None:
         self._nodes[event.node.name] = event.node
@@ -251,8 +288,8 @@ class Fold:
             self._ineligible[job.id] = waiting
             return
         lane = self._lanes.setdefault(waiting.lane, [])
-        if lane and _age(lane[-1]) > _age(waiting):
-            insort(lane, waiting, key=_age)
+        if lane and by_age(lane[-1]) > by_age(waiting):
+            insort(lane, waiting, key=by_age)
         else:
             lane.append(waiting)
 
@@ -262,21 +299,26 @@ class Fold:
         if self._ineligible.pop(job_id, None) is not None:
             return
         lane = self._lanes[waiting.lane]
-        del lane[bisect_left(lane, _age(waiting), key=_age)]
+        del lane[bisect_left(lane, by_age(waiting), key=by_age)]
         if not lane:
             del self._lanes[waiting.lane]
 
     def _watch_dependencies(self, job: Job) -> None:
         unmet = []
         for dependency in job.after:
-            other = self.records.get(dependency.job)
-            if other is None or other.outcome is None:
+            outcome = self.outcome_of(dependency.job)
+            if outcome is None:
                 unmet.append(dependency.job)
                 self._dependents.setdefault(dependency.job, []).append(job.id)
-            elif not _meets(dependency, other.outcome):
+            elif not meets(dependency, outcome):
                 self._doomed[job.id] = Outcome.DEPENDENCY_FAILED
         if unmet:
             self._unmet[job.id] = tuple(unmet)
+
+    def outcome_of(self, job_id: JobId) -> Outcome | None:
+        """How a job or an array has ended; None if it has not, or is not known."""
+        record = self.records.get(job_id) or self.arrays.get(job_id)
+        return None if record is None else record.outcome
 
     def _ended(self, job: Job, record: Record, outcome: Outcome) -> None:
         self._count(job, -1)
@@ -285,18 +327,44 @@ class Fold:
         record.outcome = outcome
         self._unmet.pop(job.id, None)
         self._doomed.pop(job.id, None)
-        for dependent in self._dependents.pop(job.id, ()):
-            self._dependency_ended(dependent, job.id, outcome)
+        self._tell_dependents(job.id, outcome)
+        if job.array is not None:
+            self._member_ended(job.array.array, outcome)
+        self._ended_jobs.append(job.id)
+        while self._remembers is not None and len(self._ended_jobs) > self._remembers:
+            self._forget(self._ended_jobs.popleft())
+
+    def _forget(self, job_id: JobId) -> None:
+        """It ended long ago. An array is forgotten with the first of its members, once all have ended."""
+        self.records.pop(job_id, None)
+        array, _, index = job_id.rpartition("_")
+        if index and array in self.arrays and not self.arrays[array].left:
+            del self.arrays[array]
+
+    def _member_ended(self, array: str, outcome: Outcome) -> None:
+        """An array ends with its last member; well, if all did."""
+        record = self.arrays.get(array)
+        if record is None:  # of a trace, where nobody depends on the whole
+            return
+        record.left -= 1
+        record.failed += outcome is not Outcome.SUCCEEDED
+        if record.outcome is not None:
+            self._tell_dependents(array, record.outcome)
+
+    def _tell_dependents(self, ended: JobId, outcome: Outcome) -> None:
+        for dependent in self._dependents.pop(ended, ()):
+            self._dependency_ended(dependent, ended, outcome)
 
     def _dependency_ended(self, dependent: JobId, ended: JobId, outcome: Outcome) -> None:
-        waiting = self.records[dependent].waiting
+        record = self.records.get(dependent)
+        waiting = None if record is None else record.waiting
         if waiting is None:
             return
         self._unqueue(waiting)
         left = tuple(j for j in self._unmet.pop(dependent, ()) if j != ended)
         if left:
             self._unmet[dependent] = left
-        if not all(_meets(d, outcome) for d in waiting.job.after if d.job == ended):
+        if not all(meets(d, outcome) for d in waiting.job.after if d.job == ended):
             self._doomed[dependent] = Outcome.DEPENDENCY_FAILED
         self._queue(waiting)
 
@@ -324,20 +392,28 @@ class Fold:
 
     def _seat(self, running: Running, sign: int, now: float) -> None:
         """Enter (+1) or strike (-1) what a running job holds, everywhere it counts."""
+        self._hold(running, sign)
+        cost = charged(running.held, running.job.priority, self._policy.charges)
+        half_life = self._policy.half_life_seconds
+        for holder in self._holders(running.job):
+            account = self._accounts.get(holder) or Account(as_of=now)
+            self._accounts[holder] = with_rate(brought_to(account, now, half_life), cost, sign)
+
+    def _hold(self, running: Running, sign: int) -> None:
+        """The part of it that follows from who runs now, and from nothing before."""
         job = running.job
         for seat in running.seats:
             self._sit(seat, sign)
         self._room.log.forget_before(4 * self._hardware.count + 64)
         self._tally = self._tally.changed(running, sign)
-        held = self._held.get(job.team, NOTHING)
-        self._held[job.team] = held + running.held if sign > 0 else held - running.held
-        cost = charged(running.held, job.priority, self._policy.charges)
-        half_life = self._policy.half_life_seconds
-        for holder in self._holders(job):
-            account = self._accounts.get(holder) or Account(as_of=now)
-            self._accounts[holder] = with_rate(brought_to(account, now, half_life), cost, sign)
+        held = self._held.pop(job.team, NOTHING)
+        held = held + running.held if sign > 0 else held - running.held
+        if held != NOTHING:
+            self._held[job.team] = held
         if job.array is not None:
-            self._arrays[job.array.array] = self._arrays.get(job.array.array, 0) + sign
+            count = self._arrays.pop(job.array.array, 0) + sign
+            if count:
+                self._arrays[job.array.array] = count
 
     def _holders(self, job: Job) -> list[Holder]:
         """Who is charged for a job: its owner, its team, and the teams above."""
@@ -438,6 +514,41 @@ class Fold:
         self._history = self._history.copy()
         self._lives = self._lives.copy()
 
+    # --- Looks without a snapshot: valid until the next fact -----------------------------------------
+
+    @property
+    def lanes(self) -> Mapping[LaneKey, Sequence[Waiting]]:
+        return self._lanes
+
+    @property
+    def ineligible(self) -> Mapping[JobId, Waiting]:
+        return self._ineligible
+
+    @property
+    def running(self) -> Mapping[JobId, Running]:
+        return self._running
+
+    @property
+    def teams(self) -> Mapping[str, Team]:
+        return self._teams
+
+    @property
+    def tenancy(self) -> Tenancy:
+        return self._tenancy
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self._nodes
+
+    @property
+    def hardware(self) -> Hardware:
+        self._refresh_inventory()
+        return self._hardware
+
+    def live_of(self, owner: str) -> int:
+        """How many jobs of this owner wait or run."""
+        return sum(count for (_, who), count in self._active.items() if who == owner)
+
     @property
     def waiting_count(self) -> int:
         return sum(map(len, self._lanes.values())) + len(self._ineligible)
@@ -459,18 +570,13 @@ def _end(at: float, seconds: float | None) -> float:
     return math.inf if seconds is None else at + seconds
 
 
-def _age(waiting: Waiting) -> tuple[float, JobId]:
+def by_age(waiting: Waiting) -> tuple[float, JobId]:
     return (waiting.job.submitted_at, waiting.job.id)
-
-
-def _meets(dependency: Dependency, outcome: Outcome) -> bool:
-    if dependency.after is After.ANY:
-        return True
-    return (outcome is Outcome.SUCCEEDED) is (dependency.after is After.OK)
 
 
 _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Submitted: Fold._submitted,
+    ArraySubmitted: Fold._array_submitted,
     Held: Fold._held_back,
     Released: Fold._held_back,
     Withdrawn: Fold._withdrawn,
@@ -483,6 +589,8 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Stopping: Fold._changed,
     Exited: Fold._exited,
     Vacated: Fold._vacated,
+    Retried: Fold._retried,
+    Reported: Fold._reported,
     NodeSeen: Fold._node_seen,
     NodeHealth: Fold._node_health,
     TeamSet: Fold._team_set,

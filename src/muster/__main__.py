@@ -1,0 +1,5 @@
+"""``python -m muster``: the same as ``muster``."""
+
+from muster.cli.main import main
+
+main()

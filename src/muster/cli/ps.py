@@ -1,0 +1,79 @@
+"""``muster ps``: the queue, as squeue shows it."""
+
+import time
+from argparse import Namespace
+
+from muster.cli.output import add_output, add_watch, shown, structured
+from muster.cli.parse import Parser, add_jobs, whole_number
+from muster.cli.table import table
+from muster.cli.text import remark
+from muster.cli.views import HEADINGS, WIDE, row
+from muster.client import Client
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
+
+STATES = ("HELD", "QUEUED", "STARTING", "RUNNING", "SUSPENDED", "STOPPING", "ENDED")
+_ABOUT = """What runs, then what waits, in order. ST is R running, PD waiting, H held, S suspended,
+CF starting, CG ending; and with -a CD done, F failed, CA stopped, TO out of time, OOM out of memory,
+NF node lost, DF a job it depends on failed."""
+_EXAMPLES = """
+muster ps
+muster ps -a --mine
+muster ps --state RUNNING -o wide
+muster ps -o name | xargs muster stop
+"""
+
+
+def define(parser: Parser) -> None:
+    parser.describe(_ABOUT, _EXAMPLES)
+    add_jobs(parser, optional=True)
+    add = parser.add_argument
+    add("-a", "--all", action="store_true", help="those that have ended, too")
+    add("-m", "--mine", action="store_true", help="only your own")
+    add("-u", "--owner", metavar="NAME", help="only this person's")
+    add("-t", "--team", metavar="TEAM", help="only this team's")
+    add(
+        "-s",
+        "--state",
+        type=str.upper,
+        choices=STATES,
+        metavar="STATE",
+        help=f"only these: {', '.join(STATES)}",
+    )
+    add("--members", action="store_true", help="each member of an array by itself")
+    add("--limit", metavar="N", type=whole_number(0), help="at most so many; 0: all")
+    add_watch(parser)
+    add_output(parser, "table", "wide", "json", "yaml", "name")
+
+
+def run(given: Namespace) -> int:
+    with Client() as client:
+        shown(lambda: _answer(client, given), watch=given.watch)
+    return 0
+
+
+def _answer(client: Client, given: Namespace) -> str:
+    views = [client.job(job) for job in given.jobs] if given.jobs else _listed(client, given)
+    said = structured(views, given.output)
+    if said is not None:
+        return said
+    wide, now = given.output == "wide", time.time()
+    return table(WIDE if wide else HEADINGS, [row(view, now, wide=wide) for view in views])
+
+
+def _listed(client: Client, given: Namespace) -> "list[dict[str, Any]]":
+    everything = given.all or given.state == "ENDED"
+    page = client.page(
+        all=everything,
+        mine=given.mine,
+        owner=given.owner,
+        team=given.team,
+        state=given.state,
+        members=given.members,
+        limit=given.limit,
+    )
+    if page.get("more"):
+        remark(f"{page['more']:,} more are not shown; --limit 0 shows all")
+    return list(page["jobs"])

@@ -1,0 +1,105 @@
+"""``muster show``: everything about a job."""
+
+import time
+from argparse import Namespace
+
+from muster.cli.output import add_output, add_watch, shown, structured
+from muster.cli.parse import Parser, add_jobs
+from muster.cli.table import properties
+from muster.cli.views import clock, folded, size, span
+from muster.client import Client
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
+
+_ABOUT = "Everything about a job, a member of an array, or an array."
+_EXAMPLES = """
+muster show 12
+muster show 12_3 -o json
+"""
+
+
+def define(parser: Parser) -> None:
+    parser.describe(_ABOUT, _EXAMPLES)
+    add_jobs(parser)
+    add_watch(parser)
+    add_output(parser, "table", "json", "yaml", "name")
+
+
+def run(given: Namespace) -> int:
+    with Client() as client:
+        shown(lambda: _answer(client, given), watch=given.watch)
+    return 0
+
+
+def _answer(client: Client, given: Namespace) -> str:
+    views = [client.job(job) for job in given.jobs]
+    said = structured(views[0] if len(views) == 1 else views, given.output)
+    return "\n\n".join(properties(_told(view)) for view in views) if said is None else said
+
+
+def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
+    now = time.time()
+    asked = [f"{view['gpus']:g} GPUs" if view["gpus"] else "", f"{view['cpus']:g} cpus"]
+    asked.append(f"{size(view['memory_bytes'])} memory" if view["memory_bytes"] else "")
+    limit = view["time_limit_seconds"]
+    return [
+        ("job", f"{view['id']} {view['name']}"),
+        ("state", _state(view)),
+        ("reason", view["reason"]),
+        ("for", view["purpose"] or "(nobody said)"),
+        ("owner", f"{view['owner']} in {view['team']}" if view["team"] else view["owner"]),
+        ("priority", view["priority"]),
+        ("asks", ", ".join(filter(None, asked))),
+        ("time limit", None if limit is None else span(limit)),
+        ("limits", _limits(view)),
+        ("on", folded(view["nodes"])),
+        ("devices", ", ".join(map(str, view["devices"]))),
+        ("submitted", clock(view["submitted_at"], now)),
+        ("likely starts", _estimate(view, now)),
+        ("started", None if view["started_at"] is None else clock(view["started_at"], now)),
+        ("ended", None if view["ended_at"] is None else clock(view["ended_at"], now)),
+        ("ran", _ran(view, now)),
+        ("attempt", view["attempt"] or None),
+        ("retries left", view.get("retries") or None),
+        ("after", ", ".join(view.get("after") or ())),
+        ("members", ", ".join(f"{n:,} {state.lower()}" for state, n in (view.get("counts") or {}).items())),
+        ("parameters", ", ".join(f"{name}={value}" for name, value in (view.get("params") or {}).items())),
+        ("metrics", ", ".join(f"{name}={value:g}" for name, value in (view.get("metrics") or {}).items())),
+        ("command", view["command"]),
+        ("folder", view["cwd"]),
+        ("log", view["log"]),
+    ]
+
+
+def _state(view: "dict[str, Any]") -> str:
+    said = [str(view["outcome"] or view["state"])]
+    if view["exit_code"] is not None:
+        said.append(f"exit code {view['exit_code']}")
+    if view["signal"]:
+        said.append(f"signal {view['signal']}")
+    if view["verdict"]:
+        said.append(str(view["verdict"]))
+    return ", ".join(said)
+
+
+def _limits(view: "dict[str, Any]") -> str:
+    """Each limit, and whether it is more than a word."""
+    told = [f"{one['what']} {one['amount']} {one['how']}" for one in view.get("limits") or ()]
+    return ", ".join(told)
+
+
+def _estimate(view: "dict[str, Any]", now: float) -> str | None:
+    estimate = view.get("start_estimate")
+    if estimate is None or view["started_at"] is not None:
+        return None
+    return (
+        f"{clock(estimate['earliest'], now)}–{clock(estimate['latest'], now)} ({estimate['probability']:.0%})"
+    )
+
+
+def _ran(view: "dict[str, Any]", now: float) -> str | None:
+    if view["started_at"] is None:
+        return None
+    return span(max(0.0, (view["ended_at"] or now) - view["started_at"]))

@@ -1,0 +1,72 @@
+"""``muster submit``: queues a command, a script or an application file."""
+
+import time
+from argparse import Namespace
+
+from muster.cli.asking import add_asking, body_of
+from muster.cli.output import add_output, structured
+from muster.cli.parse import Parser
+from muster.cli.text import one_line, remark, safe_lines
+from muster.cli.views import clock
+from muster.client import Client
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
+
+CAN_NEVER_RUN = 2
+_ABOUT = """Queue a job: a command after --, a script (its #SBATCH lines are read), or an application file.
+Options override what a script or a file says."""
+_EXAMPLES = """
+muster submit --gpus 1 --mem 8G --time 2h -- python train.py
+muster submit train.sh
+muster submit -f application.yaml --gpus 2
+muster submit --array 1-100%5 --after-ok 12 --retry 3 -- ./step.sh
+muster submit --param lr=1e-3,1e-4 --param seed=1,2,3 -- python train.py
+"""
+
+
+def define(parser: Parser) -> None:
+    parser.describe(_ABOUT, _EXAMPLES)
+    add_asking(parser)
+    parser.add_argument("--dry-run", action="store_true", help="say what would happen, and change nothing")
+    add_output(parser, "table", "json", "yaml", "name")
+
+
+def run(given: Namespace) -> int:
+    body = body_of(given)
+    with Client() as client:
+        if given.dry_run:
+            return show_forecast(client.post("/jobs?dry_run=true", body), given.output)
+        view = client.post("/jobs", body)
+    warn(view)
+    print(structured(view, given.output) or _said(view))
+    return 0
+
+
+def warn(view: "dict[str, Any]") -> None:
+    """Says what of a request was passed over."""
+    for warning in view.get("warnings") or ():
+        remark(warning)
+
+
+def show_forecast(forecast: "dict[str, Any]", form: str) -> int:
+    print(structured(forecast, form) or safe_lines(forecast["text"]))
+    return 0 if forecast["feasible"] else CAN_NEVER_RUN
+
+
+def _said(view: "dict[str, Any]") -> str:
+    """One line: its id, its name, how it stands, and where to look."""
+    state = {"QUEUED": "queued", "HELD": "held until it is released"}.get(
+        view["state"], view["state"].lower()
+    )
+    said = f"{view['id']} {one_line(view['name'])}  {state}" + (
+        f" in {one_line(view['team'])}" if view["team"] else ""
+    )
+    array, estimate = view.get("array"), view.get("start_estimate")
+    if array:
+        said += f", {array['count']:,} members"
+    if estimate:
+        now = time.time()
+        said += f". Likely starts {clock(estimate['earliest'], now)}–{clock(estimate['latest'], now)}"
+    return f"{said}.  Why? muster why {view['id']}"

@@ -1,0 +1,158 @@
+"""How a job looks in a line: short states as squeue has them, times, places."""
+
+import time
+
+from muster.cli.table import NOTHING, Cell, shortened
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    View = dict[str, Any]
+
+HEADINGS = ("ID", "NAME", "OWNER", "TEAM", "ST", "GPU", "WHERE", "TIME", "FOR", "ENDS")
+WIDE = (*HEADINGS, "CPUS", "MEM", "LIMIT", "PRIORITY", "SUBMITTED", "COMMAND")
+_STATES = {
+    "HELD": "H",
+    "QUEUED": "PD",
+    "STARTING": "CF",
+    "RUNNING": "R",
+    "SUSPENDED": "S",
+    "STOPPING": "CG",
+}
+_OUTCOMES = {
+    "SUCCEEDED": "CD",
+    "FAILED": "F",
+    "STOPPED": "CA",
+    "TIMEOUT": "TO",
+    "OUT_OF_MEMORY": "OOM",
+    "NODE_LOST": "NF",
+    "DEPENDENCY_FAILED": "DF",
+}
+_COLOURS = {
+    "R": "green",
+    "CF": "green",
+    "PD": "yellow",
+    "H": "cyan",
+    "S": "cyan",
+    "CG": "yellow",
+    "CD": "dim",
+}
+_REASON_LETTERS = 32
+_NAME_LETTERS = 24
+
+
+def short_state(view: "View") -> str:
+    state = str(view["state"])
+    return _OUTCOMES.get(str(view.get("outcome")), "?") if state == "ENDED" else _STATES.get(state, "?")
+
+
+def row(view: "View", now: float, *, wide: bool) -> list[Cell]:
+    """One line of ``ps``."""
+    state = short_state(view)
+    purpose = view.get("purpose")
+    cells = [
+        Cell(view["id"]),
+        Cell(view["name"] if wide else shortened(view["name"], _NAME_LETTERS)),
+        Cell(view["owner"]),
+        Cell(view["team"]),
+        Cell(state, _COLOURS.get(state, "red")),
+        Cell(f"{view['gpus']:g}"),
+        Cell(_where(view, wide=wide)),
+        Cell(_ran(view, now)),
+        Cell(purpose or "(nobody said)", "" if purpose else "dim"),
+        Cell(_ends(view, now)),
+    ]
+    return cells + _more(view, now) if wide else cells
+
+
+def _more(view: "View", now: float) -> list[Cell]:
+    limit = view["time_limit_seconds"]
+    return [
+        Cell(f"{view['cpus']:g}"),
+        Cell(size(view["memory_bytes"]) if view["memory_bytes"] else None),
+        Cell(None if limit is None else span(limit)),
+        Cell(view["priority"]),
+        Cell(clock(view["submitted_at"], now)),
+        Cell(view["command"]),
+    ]
+
+
+def _where(view: "View", *, wide: bool) -> str:
+    """The nodes, or in brackets why there are none yet."""
+    if view["nodes"]:
+        return folded(view["nodes"])
+    reason = str(view.get("reason") or "")
+    if not reason:
+        return NOTHING
+    return f"({reason if wide else shortened(reason, _REASON_LETTERS)})"
+
+
+def _ran(view: "View", now: float) -> str:
+    started = view["started_at"]
+    if started is None:
+        return NOTHING
+    return span(max(0.0, (view["ended_at"] or now) - started))
+
+
+def _ends(view: "View", now: float) -> str:
+    """When it will be over at the latest; of a waiting job, about when it starts."""
+    started, limit, estimate = view["started_at"], view["time_limit_seconds"], view.get("start_estimate")
+    if view["ended_at"] is not None:
+        return clock(view["ended_at"], now)
+    if started is not None:
+        return "never" if limit is None else clock(started + limit, now)
+    if estimate is None:
+        return NOTHING
+    return f"~{clock(estimate['latest'], now)}" + ("" if limit is None else f"+{span(limit)}")
+
+
+def span(seconds: float) -> str:
+    """``0:07``, ``3:12:40``, ``9-02:11``: as squeue has it."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def clock(at: float, now: float) -> str:
+    """The time of day; the date too, if it is another day."""
+    moment = time.localtime(at)
+    same_day = time.localtime(now)[:3] == moment[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", moment)
+
+
+def size(value: int) -> str:
+    """Bytes → ``64G``."""
+    for unit, power in (("T", 40), ("G", 30), ("M", 20), ("K", 10)):
+        if value >= 1 << power:
+            return f"{value / (1 << power):.4g}{unit}"
+    return f"{value}B"
+
+
+def folded(names: "Iterable[str]") -> str:
+    """``gpu031 gpu032 gpu035`` → ``gpu[031-032,035]``."""
+    numbers: dict[tuple[str, int], list[int]] = {}
+    plain = []
+    for name in names:
+        stem = name.rstrip("0123456789")
+        digits = name[len(stem) :]
+        if digits:
+            numbers.setdefault((stem, len(digits)), []).append(int(digits))
+        else:
+            plain.append(name)
+    return ",".join([*plain, *(_range(stem, width, found) for (stem, width), found in numbers.items())])
+
+
+def _range(stem: str, width: int, numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    said = [f"{r[0]:0{width}}" + (f"-{r[-1]:0{width}}" if len(r) > 1 else "") for r in runs]
+    return stem + (said[0] if len(numbers) == 1 else f"[{','.join(said)}]")

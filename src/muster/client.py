@@ -1,0 +1,364 @@
+"""Speaks to a Muster server: HTTP over its Unix socket, or over TCP with a token.
+
+Only the standard library, and little of it: the command line is a client, and answers at once.
+
+    with muster.Client() as client:
+        job = client.submit(["python", "train.py"], gpus=1, memory="8G")
+        print(client.wait(job["id"])["outcome"])
+"""
+
+import json
+import os
+import time
+
+from muster.model.errors import BadInput, MusterError
+from muster.wire import Connection, NoServer, Refused, address, query
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any, Self
+
+    from muster.home import Home
+    from muster.wire import Answer
+
+    View = dict[str, Any]
+
+__all__ = ["Client", "NoServer", "Refused"]
+ENDED = "ENDED"
+MOST_FILE_BYTES = 1_000_000
+_ANSWER_SECONDS = 60.0
+_PATIENCE_SECONDS = 60.0  # how long a wait outlives its server, which may be restarting
+_AGAIN_SECONDS = 0.2
+_NAMED = {"purpose": "for"}  # Python has that word for itself
+
+
+class Client:
+    """One server, and a connection that is kept. Not to be shared between threads."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        home: "str | os.PathLike[str] | None" = None,
+        timeout_seconds: float = _ANSWER_SECONDS,
+    ) -> None:
+        self._home = home
+        self._address = address(url or (None if home else os.environ.get("MUSTER_URL")), home)
+        self._token = token or os.environ.get("MUSTER_TOKEN")
+        self._timeout_seconds = timeout_seconds
+        self._connection: Connection | None = None
+
+    @property
+    def home(self) -> "Home":
+        """Where Muster lives on this machine."""
+        from muster.home import Home  # noqa: PLC0415 - not needed to ask a question
+
+        return Home(None if self._home is None else os.fspath(self._home))
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(
+        self,
+        kind: "type[BaseException] | None",
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def submit(
+        self,
+        command: "Sequence[str] | None" = None,
+        *,
+        script: "str | os.PathLike[str] | None" = None,
+        yaml: "str | os.PathLike[str] | None" = None,
+        args: "Sequence[str]" = (),
+        dry_run: bool = False,
+        **options: object,
+    ) -> "View":
+        """Queues a job and returns its view; with ``dry_run`` only what would come of it.
+
+        ``script`` and ``yaml`` are a path to read, or the text itself as a str. Options are the keys of
+        application.yaml; ``purpose`` stands for its ``for``.
+        """
+        body = request_body(options, command=command, script=script, yaml=yaml, args=args)
+        return self.post("/jobs?dry_run=true" if dry_run else "/jobs", body)
+
+    def plan(
+        self,
+        command: "Sequence[str] | None" = None,
+        *,
+        script: "str | os.PathLike[str] | None" = None,
+        yaml: "str | os.PathLike[str] | None" = None,
+        args: "Sequence[str]" = (),
+        **options: object,
+    ) -> "View":
+        """What would happen; changes nothing."""
+        body = request_body(options, command=command, script=script, yaml=yaml, args=args)
+        return self.post("/plan", body)
+
+    def jobs(self, **filters: object) -> "list[View]":
+        """Those that run or wait; ``all=True`` also those that have ended."""
+        return list(self.page(**filters)["jobs"])
+
+    def page(self, **filters: object) -> "View":
+        """Jobs as the server lists them, and how ``more`` there are."""
+        return self.get("/jobs" + query(filters))
+
+    def job(self, job: str) -> "View":
+        return self.get(f"/jobs/{_id(job)}")
+
+    def stop(self, job: str, *, because: str | None = None, grace_seconds: float | None = None) -> "View":
+        given = {"because": because, "grace_seconds": grace_seconds}
+        return self.act(job, "stop", {key: value for key, value in given.items() if value is not None})
+
+    def hold(self, job: str) -> "View":
+        return self.act(job, "hold")
+
+    def release(self, job: str) -> "View":
+        return self.act(job, "release")
+
+    def requeue(self, job: str) -> "View":
+        return self.act(job, "requeue")
+
+    def suspend(self, job: str) -> "View":
+        return self.act(job, "suspend")
+
+    def resume(self, job: str) -> "View":
+        return self.act(job, "resume")
+
+    def act(self, job: str, verb: str, body: "Mapping[str, object] | None" = None) -> "View":
+        return self.post(f"/jobs/{_id(job)}/{verb}", body or {})
+
+    def report(self, job: str, values: "Mapping[str, object]", step: float | None = None) -> None:
+        self.post(f"/jobs/{_id(job)}/report", {"values": dict(values), "step": step})
+
+    def logs(
+        self,
+        job: str,
+        follow: bool = False,
+        *,
+        offset: int = 0,
+        attempt: int | None = None,
+        part: int | None = None,
+    ) -> "Iterator[bytes]":
+        """What the job wrote, as it comes; with ``follow`` until the job has ended."""
+        asked = query({"follow": follow, "offset": offset or None, "attempt": attempt, "part": part})
+        return self._stream(f"/jobs/{_id(job)}/log{asked}")
+
+    def events(self, job: str | None = None) -> "Iterator[View]":
+        """Views of jobs, whenever one changes. Never ends by itself."""
+        asked = query({"job": None if job is None else _id(job)})
+        data: list[str] = []
+        for line in _lines(self._stream("/events" + asked)):
+            if line.startswith("data:"):
+                data.append(line[5:].removeprefix(" "))
+            elif not line and data:
+                yield json.loads("\n".join(data))
+                data.clear()
+
+    def wait(self, job: str, timeout_seconds: float | None = None) -> "View":
+        """The job's view once it has ended. Outlives a restart of the server."""
+        until = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        seen_at = time.monotonic()
+        while True:
+            try:
+                for view in self._changes(job, until):
+                    if view["state"] == ENDED:
+                        return view
+                    if until is not None and time.monotonic() >= until:
+                        raise MusterError(f"job {job} has not ended within {timeout_seconds:g} s")
+                    seen_at = time.monotonic()
+            except NoServer:
+                if time.monotonic() - seen_at > _PATIENCE_SECONDS:
+                    raise
+            time.sleep(_AGAIN_SECONDS)
+
+    def _changes(self, job: str, until: float | None) -> "Iterator[View]":
+        """The job now, and after each of its changes: listens before it looks, so that none is missed."""
+        listener = Connection(self._address, self._token)
+        try:
+            answer = listener.ask("GET", "/events" + query({"job": _id(job)}), None, _left(until))
+            self._checked(answer)
+            yield self.job(job)
+            for line in _lines(answer.chunks()):
+                if not line:  # an event is complete
+                    yield self.job(job)
+                    listener.be_patient(_left(until))
+        except TimeoutError:
+            yield self.job(job)
+        finally:
+            listener.close()
+
+    def why(self, job: str) -> "View":
+        return self.get(f"/jobs/{_id(job)}/why")
+
+    def accuracy(self) -> "View":
+        return self.get("/accuracy")
+
+    def nodes(self) -> "list[View]":
+        return list(self.get("/nodes")["nodes"])
+
+    def teams(self) -> "list[View]":
+        return list(self.get("/teams")["teams"])
+
+    def whoami(self) -> "View":
+        return self.get("/whoami")
+
+    def health(self) -> "View":
+        return self.get("/health")
+
+    def token(self, user: str, role: str = "user", days: float | None = None) -> str:
+        """A new token, which the server tells once and keeps only a hash of."""
+        given = {"user": user, "role": role, "days": days}
+        said = self.post("/tokens", {key: value for key, value in given.items() if value is not None})
+        return str(said["token"])
+
+    def down(self) -> "View":
+        """Ends the server; its jobs go on."""
+        return self.post("/down", {})
+
+    def get(self, path: str) -> "View":
+        return self._json("GET", path, None)
+
+    def post(self, path: str, body: object) -> "View":
+        return self._json("POST", path, json.dumps(body).encode())
+
+    def _json(self, method: str, path: str, body: bytes | None) -> "View":
+        if self._connection is None:
+            self._connection = Connection(self._address, self._token)
+        try:
+            answer = self._connection.ask(method, path, body, self._timeout_seconds)
+            text = b"".join(answer.chunks())
+        except TimeoutError:
+            self.close()
+            raise MusterError(
+                f"the Muster server at {self._address} has not answered within {self._timeout_seconds:g} s"
+            ) from None
+        except BaseException:
+            self.close()  # whatever is left of the answer is not that of the next question
+            raise
+        return _understood(answer.status, text, str(self._address))
+
+    def _stream(self, path: str) -> "Iterator[bytes]":
+        """An answer without end has a connection of its own."""
+        connection = Connection(self._address, self._token)
+        try:
+            yield from self._checked(connection.ask("GET", path, None, None)).chunks()
+        finally:
+            connection.close()
+
+    def _checked(self, answer: "Answer") -> "Answer":
+        if answer.status >= 300:
+            _understood(answer.status, b"".join(answer.chunks()), str(self._address))
+        return answer
+
+
+def request_body(
+    options: "Mapping[str, object]",
+    *,
+    command: "Sequence[str] | None" = None,
+    script: "str | os.PathLike[str] | None" = None,
+    yaml: "str | os.PathLike[str] | None" = None,
+    args: "Sequence[str]" = (),
+) -> "View":
+    """What is sent to submit a job, from here: with this folder, environment and umask."""
+    body: View = {
+        "options": {_NAMED.get(key, key): value for key, value in options.items() if value is not None},
+        "args": list(args),
+        "cwd": _cwd(),
+        "environment": {k: v for k, v in os.environ.items() if is_text(k + v)},
+        "umask": _umask(),
+    }
+    if command is not None:
+        body["command"] = [command] if isinstance(command, str) else list(command)
+    for key, given in (("script", script), ("yaml", yaml)):
+        if given is not None:
+            body |= _text_of(key, given)
+    return body
+
+
+def _text_of(key: str, given: "str | os.PathLike[str]") -> dict[str, str]:
+    """A path is read; a str is the text itself."""
+    if isinstance(given, str):
+        return {key: given}
+    return {key: read_text(given), f"{key}_name": os.path.basename(given)}
+
+
+def read_text(path: "str | os.PathLike[str]") -> str:
+    """A small file of text, or a sentence why it is none."""
+    path = os.fspath(path)
+    try:
+        with open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
+            found = file.read(MOST_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{path} can't be read: {why}") from None
+    if len(found) > MOST_FILE_BYTES:
+        raise BadInput(f"{path} is larger than a megabyte; what describes a job is short")
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not text in UTF-8") from None
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise BadInput("the current folder is gone; change to one that exists") from None
+
+
+def _umask() -> int:
+    """As the kernel tells it; asking with os.umask would change it for a moment, for all threads."""
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
+        return next((int(line.split()[1], 8) for line in status if line.startswith("Umask:")), 0o022)
+
+
+def is_text(text: str) -> bool:
+    """Bytes that are no UTF-8 come as lone surrogates, which JSON can't carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _id(job: str) -> str:
+    """An id that is safe in a path; ints are welcome."""
+    text = str(job)
+    if not text or not all(c.isascii() and (c.isalnum() or c in "_-[]") for c in text):
+        raise BadInput(f"{text!r} is not a job's id; 'muster ps' shows them, such as 12 or 12_3")
+    return text.replace("[", "%5B").replace("]", "%5D")
+
+
+def _understood(status: int, text: bytes, where: str) -> "View":
+    try:
+        said = json.loads(text) if text else {}
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise MusterError(f"what answers at {where} does not speak like a Muster server (status {status})")
+    if status >= 300:
+        sentence = str(said.get("error") or f"the server refused, with status {status}")
+        raise Refused(sentence, status, int(said.get("exit_code") or 1))
+    return said
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.001, until - time.monotonic())
+
+
+def _lines(chunks: "Iterator[bytes]") -> "Iterator[str]":
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r").decode(errors="replace")

@@ -1,0 +1,310 @@
+"""The engine for this machine, as the server sees it: orders go to the keeper, facts come back.
+
+It starts a keeper if none answers, and finds the one that is there. What it has ordered and was not answered
+yet is ordered again when a keeper had to be replaced; what it was told already is not told twice.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from muster.engines.base import Capabilities
+from muster.engines.local import inventory, wire
+from muster.engines.local.clock import Clock
+from muster.engines.local.grants import Grant, grants_here, grants_of
+from muster.engines.local.keeper import ANOTHER_IS_RUNNING, NO_CGROUPS
+from muster.engines.local.orders import start_order
+from muster.engines.local.wire import Channel, Message
+from muster.home import Home
+from muster.model.errors import BadInput, MusterError
+from muster.model.events import Event, Exited, Outcome, Resumed, Started, Suspended, Vacated
+from muster.model.job import Job, JobId
+from muster.model.node import Node
+from muster.model.plan import Action, Evict, Start, Stop, Suspend
+
+_ANSWER_SECONDS = 10.0
+_TRIES = 5
+
+Key = tuple[JobId, int]
+
+
+class LocalEngine:
+    """Runs jobs as processes here. ``find`` knows the jobs, ``environment`` the variables kept for them."""
+
+    capabilities = Capabilities()
+
+    def __init__(
+        self,
+        home: Home,
+        find: Callable[[JobId], Job],
+        environment: Callable[[str], dict[str, str]],
+        *,
+        node: Node | None = None,
+        cgroups: bool = True,
+    ) -> None:
+        home.make()
+        self._home = Home(home.path.resolve())
+        self._find, self._environment = find, environment
+        self._cgroups = cgroups
+        self._machine = inventory.here(home.path) if node is None else inventory.Machine(node)
+        self._clock = Clock()
+        self._told_at = 0.0
+        self._facts: list[Event] = []
+        self._running: set[Key] = set()  # and known to have started
+        self._over: set[Key] = set()  # have ended, and were told
+        self._settling: set[Key] = set()  # of these, the keeper is to forget
+        self._orders: dict[Key, list[Message]] = {}  # not answered yet
+        self.means: dict[str, str] = {}  # controller → what enforces it, as the keeper tells
+        self.keeper_pid = 0
+        self._readable = select.epoll()
+        self._waiting = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._readable.register(self._waiting, select.EPOLLIN)
+        self._channel = self._connect()
+
+    # --- The protocol -----------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    def nodes(self) -> Sequence[Node]:
+        return (self._machine.node,)
+
+    def observe(self, until: float | None = None) -> Sequence[Event]:
+        while True:
+            self._pump()
+            if self._facts:
+                return self._drained()
+            if until is None and not (self._running or self._orders):
+                return ()
+            left = None if until is None else until - self.now()
+            if left is not None and left <= 0:
+                return ()
+            self._readable.poll(left)
+
+    def act(self, action: Action) -> None:
+        try:
+            job = self._find(action.job)
+        except KeyError:
+            raise BadInput(f"the engine knows no job {action.job}") from None
+        key = (action.job, action.attempt)
+        if isinstance(action, Start):
+            if key not in self._running and key not in self._orders:
+                kept = job.run.environment if job.run is not None else ""
+                order = start_order(job, action, self._environment(kept), self._home, self._machine)
+                self._orders[key] = [order]
+                self._send(order)
+        elif key in self._running or key in self._orders:
+            order = _order(action)
+            self._orders.setdefault(key, []).append(order)
+            self._send(order)
+
+    # --- Beyond the protocol ----------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """Readable when ``observe`` has something to do at once."""
+        return self._readable.fileno()
+
+    def settle(self, job: JobId, attempt: int) -> None:
+        """The end of the attempt is safe in the journal: it need not be told again."""
+        self._settling.add((job, attempt))
+        self._send(_settle(job, attempt))
+
+    def running(self) -> set[Key]:
+        """The attempts that the keeper has, or was ordered to have."""
+        return self._running | self._orders.keys()
+
+    def grants(self, job: Job) -> tuple[Grant, ...]:
+        """What of its limits is enforced here, and what is advisory."""
+        return grants_of(job, self.means)
+
+    def grants_here(self) -> tuple[Grant, ...]:
+        return grants_here(self.means)
+
+    def close(self, *, end_jobs: bool = False) -> None:
+        """Leave; jobs go on, unless they are to end. Then this returns when nothing of them is left."""
+        if end_jobs:
+            self._send({"do": "end"})
+            while not self._channel.closed:
+                self._wait_for(self._channel)
+                self._channel.receive()
+                self._channel.flush()
+        self._channel.close()
+        self._readable.close()
+        os.close(self._waiting)
+
+    # --- To the keeper ----------------------------------------------------------------------------
+
+    def _send(self, order: Message) -> None:
+        """What does not go at once goes with the next ``observe``, which is then due."""
+        self._channel.send(order)
+        self._channel.flush()
+        self._expect_room()
+
+    def _expect_room(self) -> None:
+        if not self._channel.closed:
+            room = select.EPOLLOUT if self._channel.unsent else 0
+            self._readable.modify(self._channel, select.EPOLLIN | room)
+
+    # --- From the keeper --------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Take in what has come; find or start another keeper if ours is gone."""
+        self._channel.flush()
+        self._take(self._channel.receive())
+        if self._channel.closed:
+            self._channel.close()
+            self._channel = self._connect()
+        self._expect_room()
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            key = (message["job"], message["attempt"])
+            what = message["tell"]
+            if what == "started":
+                self._has_started(key, message)
+            elif what in ("exited", "vacated"):
+                self._has_ended(key, message)
+            elif what == "refused":
+                self._orders.pop(key, None)
+            elif what == "settled":
+                self._settling.discard(key)
+                self._over.discard(key)
+            else:
+                self._answered(key, "suspend" if what == "suspended" else "resume")
+                kind = Suspended if what == "suspended" else Resumed
+                self._facts.append(kind(self._at(message), *key))
+
+    def _has_started(self, key: Key, message: Message) -> None:
+        self._answered(key, "start")
+        if key not in self._running:
+            self._running.add(key)
+            self._facts.append(Started(self._at(message), *key))
+
+    def _has_ended(self, key: Key, message: Message) -> None:
+        self._running.discard(key)
+        self._orders.pop(key, None)
+        if key in self._over:
+            return
+        self._over.add(key)
+        at = self._at(message)
+        if message["tell"] == "vacated":
+            self._facts.append(Vacated(at, *key, message["because"], message["lost_seconds"]))
+        else:
+            outcome = Outcome(message["outcome"])
+            self._facts.append(Exited(at, *key, outcome, message.get("exit_code"), message.get("signal")))
+
+    def _answered(self, key: Key, what: str) -> None:
+        orders = [order for order in self._orders.pop(key, ()) if order["do"] != what]
+        if orders:
+            self._orders[key] = orders
+
+    def _drained(self) -> list[Event]:
+        facts, self._facts = self._facts, []
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._waiting)
+        return facts
+
+    def _at(self, message: Message) -> float:
+        """Facts come in time order, and not from the future, whatever clocks do."""
+        self._told_at = max(self._told_at, min(float(message["at"]), self.now()))
+        return self._told_at
+
+    # --- Finding the keeper -----------------------------------------------------------------------
+
+    def _connect(self) -> Channel:
+        """The keeper that answers, or a new one."""
+        for _ in range(_TRIES):
+            try:
+                channel = wire.connect(str(self._home.keeper_socket))
+            except OSError:
+                self._start_keeper()
+                continue
+            if self._is_greeted(channel):
+                return channel
+            channel.close()
+        raise MusterError(f"the keeper in {self._home.path} does not answer; see keeper/errors.log there")
+
+    def _is_greeted(self, channel: Channel) -> bool:
+        """Whether the keeper says hello, and what else it says with it. One that is just going does not."""
+        messages: list[Message] = []
+        while not messages:
+            if channel.closed or not self._wait_for(channel):
+                return False
+            messages = channel.receive()
+        hello, *others = messages
+        self.means, self.keeper_pid = hello["means"], hello["pid"]
+        self._readable.register(channel, select.EPOLLIN)
+        known = {(job, attempt) for job, attempt in hello["running"]}
+        self._take(others)
+        if self._facts:
+            os.eventfd_write(self._waiting, 1)
+        self._order_again(channel, known)
+        return True
+
+    def _order_again(self, channel: Channel, known: set[Key]) -> None:
+        """What a keeper that is gone has not carried out; orders do no harm when they are given twice."""
+        for key, orders in self._orders.items():
+            for order in orders:
+                if order["do"] != "start" or key not in known:
+                    channel.send(order)
+        for job, attempt in self._settling:
+            channel.send(_settle(job, attempt))
+        channel.flush()
+
+    def _wait_for(self, channel: Channel) -> bool:
+        poll = select.poll()
+        poll.register(channel, select.POLLIN)
+        return bool(poll.poll(_ANSWER_SECONDS * 1000))
+
+    def _start_keeper(self) -> None:
+        """It returns when it can be connected to; from then on it is nobody's child."""
+        command = [sys.executable, "-P", "-m", "muster.engines.local.keeper", str(self._home.path)]
+        command += [] if self._cgroups else [NO_CGROUPS]
+        scope = _scope()
+        if scope and self._cgroups and _ran([*scope, *command]) is None:
+            return
+        complaint = _ran(command)
+        if complaint is not None:
+            raise MusterError(f"the keeper can't be started: {complaint}")
+
+
+def _ran(command: Sequence[str]) -> str | None:
+    """What it complains of; None if it has started, or another one has."""
+    done = subprocess.run(
+        command,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode in (0, ANOTHER_IS_RUNNING):
+        return None
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"it ended with {done.returncode}"
+
+
+def _scope() -> list[str]:
+    """Under systemd the keeper gets a scope that is delegated to it: its groups are its own to divide."""
+    systemd_run = shutil.which("systemd-run")
+    if systemd_run is None or not os.path.isdir("/run/systemd/system"):
+        return []
+    user = [] if os.geteuid() == 0 else ["--user"]
+    return [systemd_run, *user, "--scope", "--quiet", "--property=Delegate=yes"]
+
+
+def _settle(job: JobId, attempt: int) -> Message:
+    return {"do": "settle", "job": job, "attempt": attempt}
+
+
+def _order(action: Action) -> Message:
+    order: Message = {"job": action.job, "attempt": action.attempt}
+    if isinstance(action, Stop):
+        return order | {"do": "stop", "because": action.because, "grace_seconds": action.grace_seconds}
+    if isinstance(action, Evict):
+        return order | {"do": "evict", "because": action.because}
+    return order | {"do": "suspend" if isinstance(action, Suspend) else "resume"}

@@ -1,0 +1,325 @@
+"""The keeper: a small process that starts jobs, waits for them, and remembers how they ended.
+
+It outlives the server. It has one thread, the standard library, and a loop that sleeps until a child ends,
+the server says something, or a time has come; once a second it looks after what runs, if anything does.
+There is one for each home. With nobody connected and nothing running it goes.
+
+The server says: ``start``, ``stop``, ``evict``, ``suspend``, ``resume``, ``settle`` (the end of an attempt
+is in the journal) and ``end`` (kill everything and go). The keeper tells: ``hello``, ``started``,
+``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``, and ``refused`` of a start that comes too
+late or too early. Who connects is told of all that is not settled, again.
+"""
+
+import contextlib
+import fcntl
+import os
+import selectors
+import signal
+import socket
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+
+from muster.engines.local import cgroups, processes, wire
+from muster.engines.local.attempt import EVICT, STOP, Attempt
+from muster.engines.local.clock import Clock
+from muster.engines.local.logs import is_safe
+from muster.engines.local.part import Part
+from muster.engines.local.records import Key, Records
+from muster.engines.local.timers import Timer, Timers
+from muster.engines.local.wire import Channel, Message
+from muster.home import Home
+
+ANOTHER_IS_RUNNING = 3  # the exit code
+NO_CGROUPS = "--no-cgroups"
+
+_WATCH_SECONDS, _SOON_SECONDS = 1.0, 0.05
+_LINGER_SECONDS = 10.0
+_NODE_LOST = "node lost"
+
+
+class Keeper:
+    """Attempts by (job, attempt), a connection at most, and the loop."""
+
+    def __init__(self, home: Home, groups: cgroups.Cgroups, listener: socket.socket) -> None:
+        self._home, self.logs = home, str(home.logs)
+        self.cgroups = groups
+        self.clock, self.timers = Clock(), Timers()
+        self.records = Records(str(home.keeper), processes.boot_id())
+        self._attempts: dict[Key, Attempt] = {}
+        self._by_job: dict[str, int] = {}  # the latest attempt of each job that is remembered
+        self._by_pid: dict[int, tuple[Attempt, Part]] = {}
+        self._channel: Channel | None = None
+        self._listener = listener
+        self._selector = selectors.DefaultSelector()
+        self._watching: Timer | None = None
+        self._lingering: Timer | None = None
+        self._children = self._wake_on_children()
+        self._going = False
+
+    # --- What an attempt needs --------------------------------------------------------------------
+
+    def tell(self, message: Message) -> None:
+        if self._channel is not None:
+            self._channel.send(message)
+
+    def expect(self, attempt: Attempt, part: Part) -> None:
+        """By its child's exit or, of a process that another keeper has started, by its pidfd."""
+        if part.pidfd is None:
+            self._by_pid[part.pid] = (attempt, part)
+        else:
+            descriptor = part.pidfd
+
+            def ended() -> None:
+                self._selector.unregister(descriptor)
+                attempt.ended(part, None)
+
+            self._selector.register(descriptor, selectors.EVENT_READ, ended)
+
+    def has_orphans(self) -> bool:
+        """Without groups, orphans become our children: any that we have not started is one."""
+        children = processes.own_children()
+        return children is None or not children <= self._by_pid.keys()
+
+    def over(self, attempt: Attempt, message: Message) -> None:
+        self._attempts.pop(attempt.key, None)
+        self.records.end(attempt.key, message)
+        self.tell(message)
+
+    # --- The loop ---------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._children, selectors.EVENT_READ, self._reap)
+        if not self.cgroups.bases:
+            processes.adopt_orphans()
+        self._recall()
+        while not (self._going and not self._attempts):
+            self._linger()
+            self._say()
+            ready = self._selector.select(self.timers.wait_seconds())
+            for call in (*(key.data for key, _ in ready), self.timers.run):
+                self._dare(call)
+        self._close()
+
+    def _dare(self, call: Callable[[], None]) -> None:
+        """Whatever goes wrong with one attempt, the others are still to be kept."""
+        try:
+            call()
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+
+    def _recall(self) -> None:
+        """Take over what another keeper has left; after a reboot nothing of it runs."""
+        rebooted = self.records.boot != processes.boot_id()
+        for key, entry in list(self.records.entries.items()):
+            self._by_job[key[0]] = max(key[1], self._by_job.get(key[0], 0))
+            if "end" in entry:
+                continue
+            if rebooted:
+                lost = {"because": _NODE_LOST, "lost_seconds": 0.0}
+                told = {"tell": "vacated", "at": self.clock.now(), "job": key[0], "attempt": key[1]}
+                self.records.end(key, told | lost)
+                continue
+            self._keep(Attempt.adopt(self, entry))
+
+    def _keep(self, attempt: Attempt) -> None:
+        if attempt.is_over:
+            return
+        self._attempts[attempt.key] = attempt
+        if self._watching is None:
+            self._watching = self.timers.after(_WATCH_SECONDS, lambda: self._watch(_WATCH_SECONDS))
+
+    def _watch(self, seconds: float) -> None:
+        """Look after what runs, and again as long as something does."""
+        soon = [attempt.watch(seconds) for attempt in list(self._attempts.values())]
+        wait = _SOON_SECONDS if any(soon) else _WATCH_SECONDS
+        self._watching = self.timers.after(wait, lambda: self._watch(wait)) if self._attempts else None
+
+    def _wake_on_children(self) -> socket.socket:
+        """A socket that has something to read when a child has ended."""
+        ours, signalled = socket.socketpair()
+        for end in (ours, signalled):
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(signalled.fileno(), warn_on_full_buffer=False)
+        self._signalled = signalled
+        return ours
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._children.recv(4096):
+                pass
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._by_pid:
+                attempt, part = self._by_pid.pop(pid)
+                attempt.ended(part, status)
+
+    # --- The server -------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        """Who comes last is the server: the one before is gone, or as good as."""
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        self._hang_up()
+        self._channel = Channel(connection)
+        self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
+        running = [list(key) for key in self._attempts]
+        self.tell({"tell": "hello", "pid": os.getpid(), "running": running, "means": self._means()})
+        unsettled = [told for attempt in self._attempts.values() for told in attempt.story()]
+        unsettled += [entry["end"] for entry in self.records.entries.values() if "end" in entry]
+        for message in sorted(unsettled, key=lambda message: float(message["at"])):
+            self.tell(message)
+
+    def _means(self) -> dict[str, str]:
+        """Controller → what it is enforced by."""
+        return dict.fromkeys(self.cgroups.bases, self.cgroups.by)
+
+    def _hear(self) -> None:
+        if self._channel is None:
+            return
+        self._reap()  # whoever has ended already is not told to
+        for message in self._channel.receive():
+            self._obey(message)
+
+    def _say(self) -> None:
+        """Send what there is to say; wait for room if there is none."""
+        channel = self._channel
+        if channel is None:
+            return
+        channel.flush()
+        if channel.closed:
+            self._hang_up()
+            return
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.unsent else 0)
+        if self._selector.get_key(channel).events != wanted:
+            self._selector.modify(channel, wanted, self._hear)
+
+    def _hang_up(self) -> None:
+        """What was said before counts."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            for message in channel.receive():
+                self._obey(message)
+            self._selector.unregister(channel)
+            channel.close()
+
+    def _linger(self) -> None:
+        """With nobody there and nothing that runs, go after a while. What is recorded, the next one tells."""
+        idle = self._channel is None and not self._attempts
+        if idle and self._lingering is None:
+            self._lingering = self.timers.after(_LINGER_SECONDS, self._go)
+        elif not idle and self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
+
+    def _go(self) -> None:
+        self._going = True
+
+    # --- Orders -----------------------------------------------------------------------------------
+
+    def _obey(self, order: Message) -> None:
+        what = order["do"]
+        if what == "end":
+            self._end_everything()
+            return
+        key = (order["job"], order["attempt"])
+        attempt = self._attempts.get(key)
+        if what == "start":
+            self._start(key, order)
+        elif what == "settle":
+            self._settle(key)
+        elif attempt is None:
+            return
+        elif what == "stop":
+            attempt.leave(STOP, order["because"], order["grace_seconds"])
+        elif what == "evict":
+            attempt.leave(EVICT, order["because"])
+        elif what == "suspend":
+            attempt.suspend()
+        elif what == "resume":
+            attempt.resume()
+
+    def _start(self, key: Key, order: Message) -> None:
+        """Once, and only if no other attempt of the job runs or has ended it."""
+        job, number = key
+        before = self._by_job.get(job, 0)
+        if not is_safe(job) or number <= before or not self._has_left(job, before):
+            self.tell({"tell": "refused", "job": job, "attempt": number})
+            return
+        self._by_job[job] = number
+        self._keep(Attempt.begin(self, order))
+
+    def _has_left(self, job: str, number: int) -> bool:
+        """Whether the job can be started again: what it ended with, if with anything, was to vacate."""
+        entry = self.records.entries.get((job, number))
+        return entry is None or entry.get("end", {}).get("tell") == "vacated"
+
+    def _settle(self, key: Key) -> None:
+        if key in self._attempts:
+            return
+        self.records.drop(key)
+        if self._by_job.get(key[0]) == key[1]:
+            del self._by_job[key[0]]
+        self.tell({"tell": "settled", "job": key[0], "attempt": key[1]})
+
+    def _end_everything(self) -> None:
+        self._going = True
+        for attempt in list(self._attempts.values()):
+            attempt.leave(STOP, "the keeper ends", 0.0)
+
+    def _close(self) -> None:
+        """Hang up last: who waits for that may take everything away."""
+        self._listener.close()
+        os.unlink(self._home.keeper_socket)
+        self.cgroups.close()
+        self.records.close()
+        if self._channel is not None:
+            self._channel.flush()
+        self._hang_up()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Hold the lock, listen, and only then leave whoever has started us: who returns, can be connected to."""
+    home = Home(arguments[0])
+    lock = os.open(home.keeper / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.stderr.write(f"another keeper is running in {home.path}\n")
+        return ANOTHER_IS_RUNNING
+    listener = wire.listen(str(home.keeper_socket))
+    if os.fork():
+        os._exit(0)
+    _detach(home)
+    tag = f"{zlib.crc32(os.fsencode(home.path.resolve())):08x}"
+    groups = cgroups.Cgroups(0, {}, {}) if NO_CGROUPS in arguments else cgroups.find(tag)
+    Keeper(home, groups, listener).run()
+    return 0
+
+
+def _detach(home: Home) -> None:
+    """A session of our own, and nothing held that is somebody else's."""
+    os.setsid()
+    os.chdir("/")
+    sys.stdout.flush()
+    null = os.open(os.devnull, os.O_RDWR)
+    errors = os.open(home.keeper / "errors.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for source, target in ((null, 0), (null, 1), (errors, 2)):
+        os.dup2(source, target)
+    os.close(null)
+    os.close(errors)
+    for ignored in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""The folder of a job: its logs, its script, what it is told when it must end, and its checkpoints.
+
+It belongs to the job's user, who may put anything there. So all is done by way of the opened folder, never
+through a link, and a file is always made new: whatever has its name already is removed, not written to.
+
+The log is a file, not a pipe: it costs nothing while it is written, and a job writes on when the keeper is
+gone. That it stays within its limit is seen to from outside. It is opened to append, so the keeper, which
+holds it open, can cut it back while the job writes: what came up to the limit stays, then a line says that
+the rest is dropped, and it is. A log is looked at once a second, and twenty times as often while it grows
+so fast that it would be past its limit before.
+"""
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from muster.engines.local.spawn import CANT_EXECUTE, NotStarted, Person
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+def is_safe(name: str) -> bool:
+    """Whether a name can be a file's without being a path."""
+    return _NAME.fullmatch(name) is not None
+
+
+def log_name(attempt: int, part: int, parts: int) -> str:
+    return f"{attempt}.{part}.log" if parts > 1 else f"{attempt}.log"
+
+
+class Folder:
+    """What belongs to one job, below the folder of all logs."""
+
+    def __init__(self, logs: str, job: str, owner: Person | None) -> None:
+        self.path = f"{logs}/{job}"
+        self._owner = owner
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """Make the folder, or find it, and open it."""
+        try:
+            os.mkdir(self.path, 0o700)
+            if self._owner is not None:
+                os.chown(self.path, self._owner.uid, self._owner.gid, follow_symlinks=False)
+        except FileExistsError:
+            pass
+        descriptor = os.open(self.path, _FOLDER)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def create(self, folder: int, name: str, mode: int, *, append: bool = False) -> int:
+        """A new file of the job's user."""
+        flags = _NEW | (os.O_APPEND if append else 0)
+        try:
+            descriptor = os.open(name, flags, mode, dir_fd=folder)
+        except FileExistsError:
+            self._clear(folder, name)
+            descriptor = os.open(name, flags, mode, dir_fd=folder)
+        if self._owner is not None:
+            os.fchown(descriptor, self._owner.uid, self._owner.gid)
+        return descriptor
+
+    def _clear(self, folder: int, name: str) -> None:
+        try:
+            os.unlink(name, dir_fd=folder)
+        except IsADirectoryError:
+            raise NotStarted(CANT_EXECUTE, f"there is a folder where {self.path}/{name} should be") from None
+
+    def write(self, name: str, text: str, mode: int) -> None:
+        with self.opened() as folder:
+            descriptor = self.create(folder, name, mode)
+        with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+
+    def make_checkpoints(self) -> None:
+        with self.opened() as folder, contextlib.suppress(FileExistsError):
+            os.mkdir("checkpoint", 0o700, dir_fd=folder)
+            if self._owner is not None:
+                os.chown("checkpoint", self._owner.uid, self._owner.gid, dir_fd=folder, follow_symlinks=False)
+
+    def tell_stop(self, attempt: int, reason: str, deadline: float) -> None:
+        """What MUSTER_STOP_FILE names. A job that reads it finds it whole, or not there."""
+        text = json.dumps({"reason": reason, "deadline": deadline})
+        with contextlib.suppress(OSError, NotStarted):
+            self.write(f"{attempt}.stop.new", text, 0o600)
+            with self.opened() as folder:
+                os.rename(f"{attempt}.stop.new", f"{attempt}.stop", src_dir_fd=folder, dst_dir_fd=folder)
+
+
+class Log(NamedTuple):
+    """A log that is being written, held open."""
+
+    descriptor: int
+    path: str
+    most_bytes: int
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        status = os.fstat(self.descriptor)
+        return status.st_dev, status.st_ino
+
+    def size(self) -> int:
+        return os.fstat(self.descriptor).st_size
+
+    def say(self, sentence: str) -> None:
+        """A line from Muster. A full disk is no reason to fail."""
+        with contextlib.suppress(OSError):
+            os.write(self.descriptor, f"muster: {sentence}\n".encode())
+
+    def bound(self) -> bool:
+        """Cut it back if it is past its limit; whether it was."""
+        notice = f"\nmuster: the log is full; beyond {self.most_bytes} bytes all is dropped\n".encode()
+        if self.size() <= self.most_bytes + len(notice):
+            return False
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.descriptor, self.most_bytes)
+            os.write(self.descriptor, notice)
+        return True
+
+
+def reopen(path: str, most_bytes: int, identity: tuple[int, int]) -> Log | None:
+    """The log of a process that was started by another keeper, if it is the one that it made."""
+    try:
+        log = Log(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK), path, most_bytes)
+    except OSError:
+        return None
+    if log.identity == identity:
+        return log
+    os.close(log.descriptor)
+    return None

@@ -1,0 +1,200 @@
+"""What the API answers: the same types make the JSON, the OpenAPI description and the docs."""
+
+import msgspec
+
+from muster.model.events import Outcome
+from muster.model.state import State
+
+
+class Error(msgspec.Struct):
+    """Why not, in a sentence, and the code that a command line should exit with."""
+
+    error: str
+    exit_code: int = 1
+
+
+class ArrayView(msgspec.Struct, omit_defaults=False):
+    """Which members of which array a view speaks of."""
+
+    id: str
+    first: int
+    last: int
+    count: int
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """A limit, and whether it is more than a word."""
+
+    what: str
+    amount: float  # in base units, of each part
+    how: str  # enforced or advisory
+    by: str = ""
+
+
+class StartEstimate(msgspec.Struct):
+    earliest: float
+    latest: float
+    probability: float
+    latest_by_limits: float | None = None
+
+
+class JobView(msgspec.Struct):
+    """A job, or an array, or the waiting members of one."""
+
+    id: str
+    name: str
+    owner: str
+    team: str
+    priority: str
+    state: State
+    outcome: Outcome | None
+    exit_code: int | None
+    signal: int | None
+    reason: str | None  # why it waits, why it is stopping, or how it ended
+    verdict: str | None
+    attempt: int
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    time_limit_seconds: float | None
+    nodes: list[str]
+    devices: list[int]
+    command: str
+    cwd: str
+    log: str | None
+    purpose: str | None
+    after: list[str] = []
+    retries: int = 0
+    params: dict[str, str] = {}
+    limits: list[Grant] = []
+    metrics: dict[str, float] = {}
+    array: ArrayView | None = None
+    counts: dict[str, int] | None = None  # of an array's members, by state
+    start_estimate: StartEstimate | None = None
+    warnings: list[str] = []
+
+
+class Jobs(msgspec.Struct):
+    jobs: list[JobView]
+    more: int  # how many were left out
+
+
+class DeviceView(msgspec.Struct):
+    model: str
+    memory_bytes: int | None
+    healthy: bool
+
+
+class Amounts(msgspec.Struct):
+    cpus: float
+    memory_bytes: int
+    gpus: float
+
+
+class NodeView(msgspec.Struct):
+    name: str
+    health: str
+    cpus: float
+    memory_bytes: int
+    disk_bytes: int
+    devices: list[DeviceView]
+    held: Amounts
+    jobs: int
+    limits: list[Grant]
+
+
+class Nodes(msgspec.Struct):
+    nodes: list[NodeView]
+
+
+class QuotaView(msgspec.Struct):
+    gpus: float | None
+    cpus: float | None
+    memory_bytes: int | None
+
+
+class TeamView(msgspec.Struct):
+    name: str
+    parent: str
+    weight: float
+    quota: QuotaView
+    held: Amounts
+    waiting: int
+    running: int
+    users: list[str]
+
+
+class Teams(msgspec.Struct):
+    teams: list[TeamView]
+
+
+class ReasonView(msgspec.Struct):
+    kind: str
+    sentence: str
+    action: str | None = None
+
+
+class Sooner(msgspec.Struct):
+    """A change that would start the job sooner."""
+
+    change: str
+    starts_at: float | None
+
+
+class Why(msgspec.Struct):
+    id: str
+    state: State
+    reasons: list[ReasonView]
+    estimate: StartEstimate | None
+    sooner: list[Sooner]
+    text: str
+
+
+class Accuracy(msgspec.Struct):
+    """How good past estimates were."""
+
+    jobs: int
+    median_error_seconds: float | None
+    within: float | None
+    text: str
+
+
+class Forecast(msgspec.Struct):
+    """What would happen if this were submitted now."""
+
+    feasible: bool
+    sentence: str
+    starts_at: float | None
+    nodes: list[str]
+    yields: list[str]
+    estimate: StartEstimate | None
+    text: str
+
+
+class Whoami(msgspec.Struct):
+    name: str
+    role: str
+    teams: list[str]
+
+
+class Health(msgspec.Struct):
+    version: str
+    pid: int
+    home: str
+    store: str
+    engine: str
+    waiting: int
+    running: int
+    uptime_seconds: float
+    trouble: str | None = None
+
+
+class Token(msgspec.Struct):
+    token: str
+
+
+class Nothing(msgspec.Struct):
+    """Done."""

@@ -1,0 +1,331 @@
+"""What people can ask for: each command checks who asks and whether it makes sense, then notes events."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from muster.application.build import Built, build
+from muster.application.request import Request
+from muster.model.errors import BadInput, IllegalTransition
+from muster.model.events import (
+    ArraySubmitted,
+    Event,
+    Evicting,
+    Held,
+    Released,
+    Reported,
+    Resumed,
+    Stopping,
+    Submitted,
+    Suspended,
+    Withdrawn,
+)
+from muster.model.job import Dependency, Job, JobId
+from muster.model.plan import Action, Evict, Resume, Stop, Suspend
+from muster.model.state import State
+from muster.model.units import show_seconds
+from muster.schedule.offers import impossible
+from muster.server.answers import JobView
+from muster.server.config_tables import Config
+from muster.server.errors import Forbidden, NotFound, StoreTrouble
+from muster.server.people import Person, default_team, may_act_on, may_submit
+from muster.server.service import Service
+from muster.store.records import Record, meets
+
+_ID = re.compile(r"[0-9]+(?:_(?:[0-9]+|\[[0-9,\-]+\]))?")
+_MOST_INTERNED = 10_000
+_MOST_METRICS = 64
+
+Step = tuple[Event, *tuple[Action, ...]]
+
+
+class Commands:
+    """Commands on the service, by a person."""
+
+    def __init__(self, service: Service, config: Config) -> None:
+        self._service, self.config = service, config
+        self._interned: dict[object, object] = {}
+        self._environments: dict[str, dict[str, str]] = {}
+
+    # --- Submitting ---------------------------------------------------------------------------------
+
+    async def submit(self, person: Person, request: Request) -> JobView:
+        service = self._service
+        if service.journal.sick is not None:
+            raise StoreTrouble(service.journal.sick)
+        key, body = _environment(request)
+        built = self.built(person, request, key)
+        service.keep_blob(key, body)
+        self._environments[key] = request.environment
+        service.note(built.event)
+        job_id = built.id
+        await service.durable(job_id)
+        view = self.view(job_id)
+        view.warnings = list(built.warnings)
+        return view
+
+    def built(self, person: Person, request: Request, key: str = "") -> "Entry":
+        """The job as it would be submitted, or why not."""
+        service = self._service
+        now = service.now()
+        built = build(
+            request,
+            job_id=service.next_id(),
+            owner=person.name,
+            team=default_team(person),
+            user=_user_of(person),
+            environment_key=key,
+            now=now,
+        )
+        job = self._shared(built.job)
+        if (why_not := may_submit(person, job.team, job.owner)) is not None:
+            raise Forbidden(why_not)
+        job = self._limited(person, job, len(built.indices) or 1)
+        self._check_possible(job)
+        job = self._with_dependencies(job)
+        return Entry(job, _event(now, built, job), tuple(built.warnings))
+
+    def environment(self, key: str) -> dict[str, str]:
+        """An environment that was kept; the engine asks when it starts a job."""
+        found = self._environments.get(key)
+        if found is None:
+            body = self._service.journal.blob(key)
+            found = msgspec.json.decode(body, type=dict[str, str]) if body else {}
+            if len(self._environments) > _MOST_INTERNED:
+                self._environments.clear()
+            self._environments[key] = found
+        return found
+
+    def _shared(self, job: Job) -> Job:
+        """Equal parts of jobs are one object: a hundred thousand like jobs should not cost what they say."""
+        if len(self._interned) > _MOST_INTERNED:
+            self._interned.clear()
+        keep = self._interned.setdefault
+        replace = msgspec.structs.replace
+        return replace(job, gang=keep(job.gang, job.gang), run=keep(job.run, job.run))
+
+    def _check_possible(self, job: Job) -> None:
+        reason = impossible(self._service.fold.hardware, job.gang)
+        if reason is not None:
+            raise BadInput(reason.sentence())
+
+    def _limited(self, person: Person, job: Job, members: int) -> Job:
+        """With what a job gets that asks for nothing; refused if it is more than this person may have."""
+        limits = self.config.limits_of(person.name)
+        if members > limits.array_members:
+            raise BadInput(
+                f"an array may have {limits.array_members:,} members here; this one has {members:,}"
+            )
+        live = self._service.fold.live_of(person.name)
+        if live + members > limits.jobs_waiting:
+            raise Forbidden(f"{person.name} may have {limits.jobs_waiting:,} jobs here, and has {live:,}")
+        asked, most = job.time_limit_seconds, limits.time_most_seconds
+        if asked is None:
+            asked = most if limits.time_default_seconds is None else limits.time_default_seconds
+        if most is not None and asked is not None and asked > most:
+            raise BadInput(
+                f"jobs may run {show_seconds(most)} at most here; this one asks for {show_seconds(asked)}"
+            )
+        return msgspec.structs.replace(job, time_limit_seconds=asked)
+
+    def _with_dependencies(self, job: Job) -> Job:
+        """Those on jobs that ended long ago are answered from history, and left out if they are met."""
+        left: list[Dependency] = []
+        for dependency in job.after:
+            if self._service.is_known(dependency.job):
+                left.append(dependency)
+            elif (outcome := self._service.old_outcome(dependency.job)) is None:
+                raise NotFound(f"there is no job {dependency.job} to wait for")
+            elif not meets(dependency, outcome):
+                raise BadInput(f"job {dependency.job} has ended as {outcome}: this job could never start")
+        return msgspec.structs.replace(job, after=tuple(left))
+
+    # --- Acting on jobs -----------------------------------------------------------------------------
+
+    async def stop(
+        self, person: Person, job_id: str, because: str = "", grace: float | None = None
+    ) -> JobView:
+        said = f"stopped by {person.name}" + (f": {because}" if because else "")
+        now = self._service.now()
+
+        def step(record: Record) -> Step | None:
+            if record.waiting is not None:
+                return (Withdrawn(now, record.waiting.job.id),)
+            assert record.running is not None
+            job, attempt = record.running.job.id, record.running.attempt
+            return Stopping(now, job, attempt, said), Stop(job, attempt, said, grace)
+
+        return await self._each(person, job_id, step, "stopped")
+
+    async def hold(self, person: Person, job_id: str) -> JobView:
+        now = self._service.now()
+        return await self._each(
+            person,
+            job_id,
+            lambda r: (Held(now, r.waiting.job.id),) if r.waiting and r.state is State.QUEUED else None,
+            "held: only a job that waits can be; requeue a running one first",
+        )
+
+    async def release(self, person: Person, job_id: str) -> JobView:
+        now = self._service.now()
+        return await self._each(
+            person,
+            job_id,
+            lambda r: (Released(now, r.waiting.job.id),) if r.waiting and r.state is State.HELD else None,
+            "released: it is not held",
+        )
+
+    async def requeue(self, person: Person, job_id: str) -> JobView:
+        now = self._service.now()
+        said = f"requeued by {person.name}"
+
+        def step(record: Record) -> Step | None:
+            running = record.running
+            if running is None or running.state is State.STOPPING:
+                return None
+            job, attempt = running.job.id, running.attempt
+            return Evicting(now, job, attempt, said), Evict(job, attempt, said)
+
+        return await self._each(person, job_id, step, "requeued: it is not running")
+
+    async def suspend(self, person: Person, job_id: str) -> JobView:
+        now = self._service.now()
+
+        def step(record: Record) -> Step | None:
+            running = record.running
+            if running is None or running.state is not State.RUNNING:
+                return None
+            job, attempt = running.job.id, running.attempt
+            return Suspended(now, job, attempt), Suspend(job, attempt)
+
+        return await self._each(person, job_id, step, "suspended: it is not running")
+
+    async def resume(self, person: Person, job_id: str) -> JobView:
+        now = self._service.now()
+
+        def step(record: Record) -> Step | None:
+            running = record.running
+            if running is None or running.state is not State.SUSPENDED:
+                return None
+            job, attempt = running.job.id, running.attempt
+            return Resumed(now, job, attempt), Resume(job, attempt)
+
+        return await self._each(person, job_id, step, "resumed: it is not suspended")
+
+    async def report(
+        self, person: Person, job_id: str, values: dict[str, float], step: float | None
+    ) -> JobView:
+        if len(values) > _MOST_METRICS:
+            raise BadInput(f"at most {_MOST_METRICS} values can be reported at once")
+        now = self._service.now()
+
+        def note(record: Record) -> Step | None:
+            running = record.running
+            if running is None:
+                return None
+            self._service.views.metrics.setdefault(running.job.id, {}).update(values)
+            return (Reported(now, running.job.id, running.attempt, values, step),)
+
+        return await self._each(person, job_id, note, "reported on: it is not running")
+
+    async def _each(
+        self, person: Person, job_id: str, step: Callable[[Record], Step | None], cannot: str
+    ) -> JobView:
+        """The same for every member that it can be done to; an error if it can be done to none."""
+        records = self.found(job_id)
+        for record in records:
+            self._check_may_act(person, record)
+        steps = [s for record in records if (s := step(record)) is not None]
+        if not steps:
+            raise IllegalTransition(f"job {job_id} can't be {cannot}")
+        for event, *actions in steps:
+            self._service.note(event, *actions)
+        await self._service.durable()
+        return self.view(job_id)
+
+    def _check_may_act(self, person: Person, record: Record) -> None:
+        entry = record.running or record.waiting
+        assert entry is not None
+        job = entry.job
+        if not may_act_on(person, job.owner, job.team, self._service.fold.tenancy):
+            raise Forbidden(f"job {job.id} is {job.owner}'s; only they, a lead of their team or an admin may")
+
+    # --- Looking ------------------------------------------------------------------------------------
+
+    def found(self, job_id: str) -> list[Record]:
+        """The records that an id speaks of: a job, an array, or some members of one. Ended ones raise."""
+        check_id(job_id)
+        records = [r for one in _expanded(job_id) for r in self._service.members_of(one)]
+        if not records:
+            view = self.view(job_id)
+            raise IllegalTransition(f"job {job_id} has already ended ({view.outcome})")
+        return records
+
+    def view(self, job_id: str) -> JobView:
+        """A job or an array, living or ended."""
+        check_id(job_id)
+        found = self._service.look_up(_expanded(job_id)[0])
+        if found is None:
+            raise NotFound(f"there is no job {job_id}; muster ps -a lists all")
+        return found
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What will be noted for a submission."""
+
+    job: Job
+    event: Submitted | ArraySubmitted
+    warnings: tuple[str, ...]
+
+    @property
+    def id(self) -> JobId:
+        return self.job.id
+
+
+def check_id(job_id: str) -> None:
+    if not _ID.fullmatch(job_id):
+        raise BadInput(f"{job_id[:40]!r} is not a job's id; ids look like 12, 12_3 or 12_[1-3]")
+
+
+def _expanded(job_id: str) -> list[JobId]:
+    """``12_[1-3,7]`` → its members' ids."""
+    if not job_id.endswith("]"):
+        return [job_id]
+    array, _, inside = job_id[:-1].partition("_[")
+    ids: list[JobId] = []
+    for part in inside.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise BadInput(f"{job_id!r} is not a list of members; write it like {array}_[1-3,7]")
+        span = range(int(first), int(last or first) + 1)
+        if len(span) + len(ids) > _MOST_INTERNED * 10:
+            raise BadInput(f"{job_id!r} speaks of more members than an array can have")
+        ids += [f"{array}_{i}" for i in span]
+    return ids
+
+
+def _environment(request: Request) -> tuple[str, bytes]:
+    """The submitter's environment under a key that follows from it: most submissions share one."""
+    body = msgspec.json.encode(request.environment, order="sorted")
+    return hashlib.blake2b(body, digest_size=16).hexdigest(), body
+
+
+def _event(now: float, built: Built, job: Job) -> Submitted | ArraySubmitted:
+    if not built.indices:
+        return Submitted(now, job)
+    return ArraySubmitted(now, job, built.indices, built.most_at_once, built.sweep)
+
+
+def _user_of(person: Person) -> str:
+    """The system user to run as: only root can become somebody else."""
+    if os.geteuid() == 0:
+        return person.name if person.uid != 0 else ""
+    if person.uid == os.geteuid():
+        return ""
+    raise Forbidden(
+        "this Muster does not run as root, so it can't run jobs as their owners, "
+        "and takes jobs only from the user who started it"
+    )

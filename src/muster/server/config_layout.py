@@ -1,0 +1,225 @@
+"""The layout of ``muster.toml``: which tables and keys there are, how each is read, what must go together.
+
+A refusal is a ``Misfit``, which knows the path to the trouble.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from muster.model.errors import BadInput
+from muster.model.policy import Policy, preset, tuned
+from muster.model.tenancy import ROOT, Quota
+from muster.server import config_values as values
+from muster.server.config_tables import Config, Limits, Machine, Rules, Server, TeamTable, UserTable
+from muster.server.config_values import Misfit, Reader, Spec, above_zero, at, or_unlimited, section
+
+_DEEPEST = 16  # teams above each other
+_NOTHING = Quota(0, 0, 0)
+
+
+def _machine(value: object) -> Machine:
+    found = section(Machine(), _MACHINE)(value)
+    if found.gpus is None and (found.gpu_memory_bytes is not None or found.gpu_model != "gpu"):
+        raise BadInput("gpu_model and gpu_memory speak of the GPUs that gpus counts; set gpus too")
+    return found
+
+
+def _limits(base: Limits) -> Reader[Limits]:
+    def read(value: object) -> Limits:
+        found = section(base, _LIMITS)(value)
+        most, usual = found.time_most_seconds, found.time_default_seconds
+        if most is not None and usual is not None and usual > most:
+            raise Misfit("it is longer than time_most", "time_default")
+        return found
+
+    return read
+
+
+def _rules(value: object) -> Rules:
+    given = values.table(_RULES)(value)
+    knobs = {key: at(key, _knob(key), given[key]) for key in sorted(given) if key != "preset"}
+    found = Rules(at("preset", _preset, given.get("preset", "fair")), tuple(knobs.items()))
+    if tuned(preset(found.preset), knobs).runtimes == "true":
+        key = "runtimes" if "runtimes" in knobs else "preset"
+        raise Misfit("only a simulation knows run times beforehand; choose another", key)
+    return found
+
+
+def _preset(value: object) -> str:
+    return preset(values.text(value)).name
+
+
+def _knob(key: str) -> Reader[str]:
+    """A knob as text, once it is known to fit."""
+    default = getattr(Policy(), key)
+
+    def read(value: object) -> str:
+        text = _knob_text(key, default, value)
+        tuned(Policy(), {key: text})
+        return text
+
+    return read
+
+
+def _knob_text(key: str, default: object, value: object) -> str:
+    if isinstance(default, bool):
+        return str(values.flag(value)).lower()
+    if isinstance(default, tuple):
+        if not isinstance(value, list):
+            raise BadInput(f"{values.shown(value)} is not a list of numbers")
+        return ",".join(str(at(i, values.number, item)) for i, item in enumerate(value))
+    if key.endswith("_seconds") and isinstance(value, str):
+        return str(values.span(value))
+    if isinstance(default, int):
+        return str(values.count(value))
+    return str(values.number(value)) if isinstance(default, float) else values.text(value)
+
+
+def _allowance(value: object) -> Quota | None:
+    """What may be lent or borrowed: ``true`` is anything, ``false`` nothing, a table so much."""
+    if isinstance(value, bool):
+        return None if value else _NOTHING
+    return section(Quota(), _QUOTA)(value)
+
+
+_SERVER: Spec = {
+    "name": ("name", values.name),
+    "http": ("address", values.address),
+    "store": ("store", values.store),
+    "remembers": ("remembers", values.count),
+}
+_RULES = ("preset", *(field.name for field in msgspec.structs.fields(Policy) if field.name != "name"))
+_MACHINE: Spec = {
+    "reserve_cpus": ("reserve_cpus_milli", values.milli),
+    "reserve_memory": ("reserve_memory_bytes", values.size),
+    "cpus": ("cpus_milli", above_zero(values.milli)),
+    "memory": ("memory_bytes", above_zero(values.size)),
+    "gpus": ("gpus", values.devices),
+    "gpu_model": ("gpu_model", values.name),
+    "gpu_memory": ("gpu_memory_bytes", above_zero(values.size)),
+    "labels": ("labels", values.names),
+}
+_LIMITS: Spec = {
+    "jobs_waiting": ("jobs_waiting", values.count),
+    "jobs_running": ("jobs_running", or_unlimited(values.count)),
+    "array_members": ("array_members", values.count),
+    "time_default": ("time_default_seconds", or_unlimited(above_zero(values.span))),
+    "time_most": ("time_most_seconds", or_unlimited(above_zero(values.span))),
+    "memory_default": ("memory_default_bytes", or_unlimited(above_zero(values.size))),
+    "log_bytes": ("log_bytes", values.size),
+    "grace": ("grace_seconds", values.span),
+}
+_QUOTA: Spec = {
+    "gpus": ("gpus_milli", values.milli),
+    "cpus": ("cpus_milli", values.milli),
+    "memory": ("memory_bytes", values.size),
+}
+_TEAM: Spec = {
+    "parent": ("parent", values.name),
+    "quota": ("quota", section(Quota(), _QUOTA)),
+    "weight": ("weight", above_zero(values.number)),
+    "borrow": ("borrow", _allowance),
+    "lend": ("lend", _allowance),
+    "users": ("users", values.names),
+    "leads": ("leads", values.names),
+}
+
+
+def _user_keys(limits: Limits) -> Spec:
+    return {
+        "role": ("role", values.one_of("user", "lead", "admin")),
+        "team": ("team", values.name),
+        "limits": ("limits", _limits(limits)),
+    }
+
+
+# Every key there is, by its table.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "server": tuple(_SERVER),
+    "policy": _RULES,
+    "node": tuple(_MACHINE),
+    "limits": tuple(_LIMITS),
+    "team": (*_TEAM, *_QUOTA),
+    "user": tuple(_user_keys(Limits())),
+}
+
+
+def config_from(raw: object) -> Config:
+    given = values.table(KEYS)(raw)
+    limits = at("limits", _limits(Limits()), given.get("limits", {}))
+    user = section(UserTable(), _user_keys(limits))
+    config = Config(
+        at("server", section(Server(), _SERVER), given.get("server", {})),
+        at("policy", _rules, given.get("policy", {})),
+        at("node", _machine, given.get("node", {})),
+        limits,
+        at("team", values.by_name(section(TeamTable(), _TEAM)), given.get("team", {})),
+        at("user", values.by_name(user), given.get("user", {})),
+    )
+    for name in config.team:
+        _check_place(config, name)
+    _check_users(config)
+    return config
+
+
+# How teams and users go together
+
+
+def _check_place(config: Config, team: str) -> None:
+    """The team hangs below the root, and not too deep."""
+    path = config.above(team)
+    top = config.team[path[-1]].parent
+    if top in path:
+        raise Misfit(f"{team!r} would be its own ancestor", "team", team, "parent")
+    if top != ROOT:
+        raise Misfit(
+            f"there is no team {top!r}; {values.nearest(top, config.team)}", "team", path[-1], "parent"
+        )
+    if len(path) > _DEEPEST:
+        raise Misfit(f"more than {_DEEPEST} teams would stand above each other", "team", team, "parent")
+
+
+def _check_users(config: Config) -> None:
+    lists: dict[str, list[str]] = {}  # of each user, the teams that list them
+    for name, team in config.team.items():
+        for user in dict.fromkeys(team.members()):
+            lists.setdefault(user, []).append(name)
+    for user, table in config.user.items():
+        _check_user(config, user, table, lists.get(user, []))
+    for user, teams in lists.items():
+        if len(teams) > 1 and config.user.get(user, UserTable()).team is None:
+            both = " and ".join(repr(t) for t in teams[:2])
+            said = f'{user!r} is in {both}; choose the one for jobs that name none: [user.{user}] team = "…"'
+            raise Misfit(said, "team", teams[1], *_place_in(config.team[teams[1]], user))
+
+
+def _check_user(config: Config, user: str, table: UserTable, teams: list[str]) -> None:
+    if table.team is not None and table.team not in config.team:
+        hint = values.nearest(table.team, config.team)
+        raise Misfit(f"there is no team {table.team!r}; {hint}", "user", user, "team")
+    if table.role == "lead" and table.team is None and not teams:
+        raise Misfit(f"{user!r} is in no team that could be led; set team", "user", user, "role")
+
+
+def _place_in(team: TeamTable, user: str) -> tuple[str, int]:
+    """Where the team lists the user."""
+    if user in team.leads:
+        return "leads", team.leads.index(user)
+    return "users", (team.users or ()).index(user)
+
+
+# What is different
+
+
+def differing(table: str, old: Config, new: Config) -> list[str]:
+    """The keys of a table that differ, as they are written in the file."""
+    before, after = _said(table, old), _said(table, new)
+    return [f"{table}.{key}" for key in {**before, **after} if before.get(key) != after.get(key)]
+
+
+def _said(table: str, config: Config) -> dict[str, object]:
+    if table == "policy":
+        return {"preset": config.rules.preset, **dict(config.rules.knobs)}
+    spec = {"server": _SERVER, "node": _MACHINE, "limits": _LIMITS}[table]
+    return {key: getattr(getattr(config, table), field) for key, (field, _) in spec.items()}

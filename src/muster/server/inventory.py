@@ -1,0 +1,145 @@
+"""The place that is managed: its nodes, its teams, and the server itself."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+from muster import __version__
+from muster.engines.local.grants import Grant
+from muster.home import Home
+from muster.model.errors import UnknownChoice
+from muster.model.job import JobId
+from muster.model.resources import NOTHING, Resources
+from muster.model.tenancy import Quota
+from muster.model.units import DAY, MILLI
+from muster.server import answers
+from muster.server.config_tables import Config
+from muster.server.errors import Forbidden
+from muster.server.people import Person, Role, new_token, token_hash
+from muster.server.service import Service
+from muster.store.rows import Token
+
+
+class Place:
+    """Answers about what there is."""
+
+    def __init__(
+        self, service: Service, config: Config, home: Home, store: str, stop_serving: Callable[[], None]
+    ) -> None:
+        self._service, self.config, self._home, self._store = service, config, home, store
+        self.stop_serving = stop_serving
+        self._since = time.monotonic()
+
+    # --- Nodes and teams ----------------------------------------------------------------------------
+
+    def nodes(self) -> answers.Nodes:
+        fold = self._service.fold
+        held: dict[str, Resources] = {}
+        jobs: dict[str, set[JobId]] = {}
+        for running in fold.running.values():
+            for seat in running.seats:
+                s = seat.shape
+                part = Resources(
+                    s.cpus_milli, s.memory_bytes, len(seat.devices) * seat.device_milli, s.disk_bytes
+                )
+                held[seat.node] = held.get(seat.node, NOTHING) + part
+                jobs.setdefault(seat.node, set()).add(running.job.id)
+        limits = [_grant(grant) for grant in self._service.engine.grants_here()]
+        return answers.Nodes(
+            [
+                answers.NodeView(
+                    name=node.name,
+                    health=node.health.value,
+                    cpus=node.cpus_milli / MILLI,
+                    memory_bytes=node.memory_bytes,
+                    disk_bytes=node.disk_bytes,
+                    devices=[answers.DeviceView(d.model, d.memory_bytes, d.healthy) for d in node.devices],
+                    held=_amounts(held.get(node.name, NOTHING)),
+                    jobs=len(jobs.get(node.name, ())),
+                    limits=limits,
+                )
+                for node in fold.nodes.values()
+            ]
+        )
+
+    def teams(self) -> answers.Teams:
+        fold = self._service.fold
+        names = sorted(
+            {*fold.teams, *(r.job.team for r in fold.running.values()), *(k.team for k in fold.lanes)}
+        )
+        return answers.Teams([self._team(name) for name in names])
+
+    def _team(self, name: str) -> answers.TeamView:
+        fold = self._service.fold
+        team = fold.teams.get(name)
+        running = [r for r in fold.running.values() if r.job.team == name]
+        held = sum((r.held for r in running), NOTHING)
+        waiting = sum(len(jobs) for key, jobs in fold.lanes.items() if key.team == name)
+        waiting += sum(1 for w in fold.ineligible.values() if w.job.team == name)
+        return answers.TeamView(
+            name=name,
+            parent=team.parent if team else "",
+            weight=team.weight if team else 1.0,
+            quota=_quota(team.quota if team else Quota()),
+            held=_amounts(held),
+            waiting=waiting,
+            running=len(running),
+            users=self.config.users_of(name),
+        )
+
+    # --- Jobs ---------------------------------------------------------------------------------------
+
+    def limits_of(self, job_id: JobId) -> list[answers.Grant]:
+        """What this job is limited to, and how firmly."""
+        record = self._service.fold.records.get(job_id)
+        entry = None if record is None else record.running or record.waiting
+        return [] if entry is None else [_grant(g) for g in self._service.engine.grants(entry.job)]
+
+    def log_path(self, job_id: JobId, attempt: int, part: int | None) -> Path:
+        name = f"{attempt}.log" if not part else f"{attempt}.{part}.log"
+        return self._home.logs / job_id / name
+
+    # --- The server ---------------------------------------------------------------------------------
+
+    def health(self) -> answers.Health:
+        service = self._service
+        return answers.Health(
+            version=__version__,
+            pid=os.getpid(),
+            home=str(self._home.path),
+            store=self._store,
+            engine="local",
+            waiting=service.fold.waiting_count,
+            running=service.fold.running_count,
+            uptime_seconds=time.monotonic() - self._since,
+            trouble=service.journal.sick,
+        )
+
+    async def new_token(self, person: Person, user: str, role: str, days: float) -> answers.Token:
+        if person.role != "admin":
+            raise Forbidden("only an admin may make tokens")
+        if role not in get_args(Role):
+            raise UnknownChoice("role", role, list(get_args(Role)))
+        token = new_token()
+        now = self._service.now()
+        self._service.keep_token(Token(token_hash(token), user, role, now, now + days * DAY))
+        await self._service.durable()
+        return answers.Token(token)
+
+
+def _grant(grant: Grant) -> answers.Grant:
+    return answers.Grant(grant.what, grant.amount, grant.how, grant.by)
+
+
+def _amounts(held: Resources) -> answers.Amounts:
+    return answers.Amounts(held.cpus_milli / MILLI, held.memory_bytes, held.gpus_milli / MILLI)
+
+
+def _quota(quota: Quota) -> answers.QuotaView:
+    return answers.QuotaView(
+        gpus=None if quota.gpus_milli is None else quota.gpus_milli / MILLI,
+        cpus=None if quota.cpus_milli is None else quota.cpus_milli / MILLI,
+        memory_bytes=quota.memory_bytes,
+    )

@@ -1,0 +1,290 @@
+"""The API's table of routes: what can be asked, and who answers."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from muster.application.request import Request
+from muster.model.errors import BadInput
+from muster.model.state import State
+from muster.server import answers, inventory
+from muster.server.commands import Commands, check_id
+from muster.server.errors import Forbidden
+from muster.server.http import Call, Route, Streamed
+from muster.server.logs import followed, lines_of
+from muster.server.openapi import describe
+from muster.server.people import may_read_log
+from muster.server.service import Service
+from muster.server.when import When
+
+_MOST_LISTED = 1000
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
+Grace = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
+Sentence = Annotated[str, msgspec.Meta(max_length=500)]
+
+
+class SubmitQuery(msgspec.Struct, forbid_unknown_fields=True):
+    dry_run: bool = False
+
+
+class JobsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    all: bool = False  # those that have ended, too
+    mine: bool = False
+    owner: str | None = None
+    team: str | None = None
+    state: State | None = None
+    members: bool = False  # each member of an array by itself
+    limit: Count = _MOST_LISTED  # 0: as many as there are
+
+
+class LogQuery(msgspec.Struct, forbid_unknown_fields=True):
+    follow: bool = False
+    offset: Offset = 0
+    attempt: Count | None = None
+    part: Count | None = None
+
+
+class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    job: str | None = None
+
+
+class StopBody(msgspec.Struct, forbid_unknown_fields=True):
+    because: Sentence = ""
+    grace_seconds: Grace | None = None
+
+
+class NoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing to say."""
+
+
+class ReportBody(msgspec.Struct, forbid_unknown_fields=True):
+    values: dict[str, float]
+    step: float | None = None
+
+
+class TokenBody(msgspec.Struct, forbid_unknown_fields=True):
+    user: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    role: str = "user"
+    days: Days = 90.0
+
+
+class Routes:
+    """The handlers. Each is a few lines: they ask, somebody else knows."""
+
+    def __init__(self, service: Service, commands: Commands, when: When, home: "inventory.Place") -> None:
+        self._service, self._commands, self._when, self._place = service, commands, when, home
+
+    # --- Jobs ---------------------------------------------------------------------------------------
+
+    async def submit(self, call: Call) -> answers.JobView | answers.Forecast:
+        if call.query.dry_run:
+            return await self.plan(call)
+        return await self._commands.submit(call.person, call.body)
+
+    async def plan(self, call: Call) -> answers.Forecast:
+        entry = self._commands.built(call.person, call.body)
+        return await self._when.forecast(entry.job)
+
+    async def jobs(self, call: Call) -> answers.Jobs:
+        q: JobsQuery = call.query
+        owner = call.person.name if q.mine else q.owner
+        narrowed = owner is not None or q.team is not None or q.state is not None
+        limit = None if narrowed or not q.limit else q.limit
+        views, more = self._service.listed(limit, ended=q.all, members=q.members)
+        if narrowed:
+            views = [
+                v
+                for v in views
+                if owner in (None, v.owner) and q.team in (None, v.team) and q.state in (None, v.state)
+            ]
+            views, more = views[: q.limit or None], max(0, len(views) - q.limit) if q.limit else 0
+        return answers.Jobs(views, more)
+
+    async def job(self, call: Call) -> answers.JobView:
+        view = self._commands.view(call.path[0])
+        if view.state is not State.ENDED and view.counts is None:
+            view.limits = self._place.limits_of(view.id)
+        return view
+
+    async def stop(self, call: Call) -> answers.JobView:
+        body: StopBody = call.body
+        return await self._commands.stop(call.person, call.path[0], body.because, body.grace_seconds)
+
+    async def hold(self, call: Call) -> answers.JobView:
+        return await self._commands.hold(call.person, call.path[0])
+
+    async def release(self, call: Call) -> answers.JobView:
+        return await self._commands.release(call.person, call.path[0])
+
+    async def requeue(self, call: Call) -> answers.JobView:
+        return await self._commands.requeue(call.person, call.path[0])
+
+    async def suspend(self, call: Call) -> answers.JobView:
+        return await self._commands.suspend(call.person, call.path[0])
+
+    async def resume(self, call: Call) -> answers.JobView:
+        return await self._commands.resume(call.person, call.path[0])
+
+    async def report(self, call: Call) -> answers.JobView:
+        body: ReportBody = call.body
+        return await self._commands.report(call.person, call.path[0], body.values, body.step)
+
+    async def why(self, call: Call) -> answers.Why:
+        return await self._when.why(self._commands.view(call.path[0]))
+
+    async def log(self, call: Call) -> Streamed:
+        q: LogQuery = call.query
+        job_id = call.path[0]
+        view = self._commands.view(job_id)
+        if not may_read_log(call.person, view.owner, view.team, self._service.fold.tenancy):
+            raise Forbidden(f"the log of job {job_id} is {view.owner}'s")
+        if view.counts is not None:
+            raise BadInput(f"{job_id} is an array; each member has its log, such as {job_id}_1")
+
+        def log_of() -> Path | None:
+            attempt = q.attempt or self._commands.view(job_id).attempt
+            return self._place.log_path(job_id, attempt, q.part) if attempt else None
+
+        if not q.follow:
+            path = log_of()
+            return Streamed(_TEXT, _empty() if path is None else lines_of(path, q.offset))
+        return Streamed(_TEXT, followed(log_of, lambda: self._is_over(job_id), q.offset))
+
+    def _is_over(self, job_id: str) -> bool:
+        return self._commands.view(job_id).state is State.ENDED
+
+    async def events(self, call: Call) -> Streamed:
+        only = call.query.job
+        if only is not None:
+            check_id(only)
+        return Streamed("text/event-stream", self._changes(only))
+
+    async def _changes(self, only: str | None) -> AsyncIterator[bytes]:
+        yield b": hello\n\n"
+        async for changed in self._service.stream.changes(only):
+            if not changed:
+                yield b": still here\n\n"
+            for job_id in changed:
+                view = self._service.look_up(job_id)
+                if view is not None:
+                    yield b"event: job\ndata: " + msgspec.json.encode(view) + b"\n\n"
+
+    # --- The rest -----------------------------------------------------------------------------------
+
+    async def accuracy(self, _: Call) -> answers.Accuracy:
+        return await self._when.accuracy()
+
+    async def nodes(self, _: Call) -> answers.Nodes:
+        return self._place.nodes()
+
+    async def teams(self, _: Call) -> answers.Teams:
+        return self._place.teams()
+
+    async def whoami(self, call: Call) -> answers.Whoami:
+        person = call.person
+        return answers.Whoami(person.name, person.role, list(person.teams or ()))
+
+    async def health(self, _: Call) -> answers.Health:
+        return self._place.health()
+
+    async def token(self, call: Call) -> answers.Token:
+        body: TokenBody = call.body
+        return await self._place.new_token(call.person, body.user, body.role, body.days)
+
+    async def down(self, call: Call) -> answers.Nothing:
+        if call.person.role != "admin":
+            raise Forbidden("only an admin may stop the server")
+        self._place.stop_serving()
+        return answers.Nothing()
+
+    async def openapi(self, _: Call) -> dict[str, object]:
+        return describe(self.table())
+
+    def table(self) -> list[Route]:
+        a, v1 = answers, "/api/v1"
+        job = f"{v1}/jobs/{{id}}"
+        acts = (403, 409, 507)
+        act = [
+            Route("POST", f"{job}/{verb}", handler, a.JobView, summary, body=NoBody, errors=acts)
+            for verb, handler, summary in (
+                ("hold", self.hold, "Keep a waiting job from starting."),
+                ("release", self.release, "Let a held job start."),
+                ("requeue", self.requeue, "Stop a running job and let it wait again."),
+                ("suspend", self.suspend, "Let a running job stand still; it keeps what it holds."),
+                ("resume", self.resume, "Let a suspended job go on."),
+            )
+        ]
+        return [
+            Route(
+                "POST",
+                f"{v1}/jobs",
+                self.submit,
+                a.JobView,
+                "Submit a job, an array or a sweep.",
+                query=SubmitQuery,
+                body=Request,
+                status=201,
+                errors=(403, 404, 413, 507),
+            ),
+            Route("GET", f"{v1}/jobs", self.jobs, a.Jobs, "Jobs: running, waiting, ended.", query=JobsQuery),
+            Route("GET", job, self.job, a.JobView, "A job or an array."),
+            Route("POST", f"{job}/stop", self.stop, a.JobView, "End a job.", body=StopBody, errors=acts),
+            *act,
+            Route(
+                "POST",
+                f"{job}/report",
+                self.report,
+                a.JobView,
+                "How it is doing.",
+                body=ReportBody,
+                errors=acts,
+            ),
+            Route("GET", f"{job}/log", self.log, None, "What it printed.", query=LogQuery, errors=(403,)),
+            Route("GET", f"{job}/why", self.why, a.Why, "Why it waits, and when it will start."),
+            Route(
+                "POST",
+                f"{v1}/plan",
+                self.plan,
+                a.Forecast,
+                "What would happen, changing nothing.",
+                body=Request,
+                errors=(403, 404, 413),
+            ),
+            Route("GET", f"{v1}/accuracy", self.accuracy, a.Accuracy, "How good past estimates were."),
+            Route("GET", f"{v1}/nodes", self.nodes, a.Nodes, "The machines."),
+            Route("GET", f"{v1}/teams", self.teams, a.Teams, "The teams."),
+            Route(
+                "GET",
+                f"{v1}/events",
+                self.events,
+                None,
+                "Changes of jobs, as they happen.",
+                query=EventsQuery,
+            ),
+            Route("GET", f"{v1}/whoami", self.whoami, a.Whoami, "Who you are here."),
+            Route("GET", f"{v1}/health", self.health, a.Health, "How the server is."),
+            Route(
+                "POST",
+                f"{v1}/tokens",
+                self.token,
+                a.Token,
+                "Make a token.",
+                body=TokenBody,
+                status=201,
+                errors=(403,),
+            ),
+            Route("POST", f"{v1}/down", self.down, a.Nothing, "Stop the server.", body=NoBody, errors=(403,)),
+            Route("GET", f"{v1}/openapi.json", self.openapi, dict, "This description."),
+        ]
+
+
+_TEXT = "text/plain; charset=utf-8"
+
+
+async def _empty() -> AsyncIterator[bytes]:
+    yield b""

@@ -1,0 +1,215 @@
+"""Putting the server together and running it: store, engine, service, API, in one process.
+
+The order matters. The store's lock comes first, so that a second server on the same state goes no further;
+then what was written down is folded, the engine's keeper is found or started, and what it tells of the time
+in between is taken in. Only then does the socket answer.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+import numpy as np
+import uvicorn
+
+from muster.engines.local import inventory
+from muster.engines.local.engine import LocalEngine
+from muster.home import Home
+from muster.model.errors import MusterError
+from muster.model.job import Job, JobId
+from muster.model.node import Node
+from muster.server.commands import Commands
+from muster.server.config import BadConfig, Watcher, changes, teams_to_set
+from muster.server.config_tables import Config, Machine
+from muster.server.config_values import Address
+from muster.server.errors import NotFound
+from muster.server.http import App
+from muster.server.identity import Identity, PeerProtocol, own_name
+from muster.server.inventory import Place
+from muster.server.people import Person, person
+from muster.server.routes import Routes
+from muster.server.service import Service
+from muster.server.when import When
+from muster.store.fold import Fold
+from muster.store.image import fold_from
+from muster.store.journal import Journal
+
+log = logging.getLogger("muster")
+
+_LOOK_AT_CONFIGURATION_SECONDS = 2.0
+_BACKLOG = 1024
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What the command line says; it overrules the configuration."""
+
+    http: Address | None = None
+    store: str | None = None
+
+
+def serve(home: Home, config: Config, settings: Settings, ready: Callable[[str], None]) -> None:
+    """Run until told to stop. ``ready`` is called once it answers."""
+    home.make()
+    store = settings.store or config.server.store or f"sqlite:///{home.database}"
+    journal = Journal.open(store)
+    fold = _folded(journal, config)
+    server = _Server(home, config, settings, journal, fold, store.partition(":")[0])
+    asyncio.run(server.run(ready))
+
+
+def _folded(journal: Journal, config: Config) -> Fold:
+    image, events = journal.load()
+    policy, remembers = config.policy(), config.server.remembers
+    fold = Fold(policy, remembers=remembers) if image is None else fold_from(image, policy, remembers)
+    for event in events:
+        fold.apply(event)
+    return fold
+
+
+class _Server:
+    def __init__(
+        self, home: Home, config: Config, settings: Settings, journal: Journal, fold: Fold, store: str
+    ) -> None:
+        self._home, self._config, self._settings = home, config, settings
+        self._journal, self._fold, self._store = journal, fold, store
+        self._watcher = Watcher(home.configuration, config)
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        engine = LocalEngine(self._home, self._find, self._environment, node=self._node())
+        service = self._service = Service(
+            self._home, self._config.policy(), self._fold, self._journal, engine
+        )
+        self._watch_store(service)
+        self._commands = Commands(service, self._config)
+        self._place = Place(service, self._config, self._home, self._store, self._stop)
+        routes = Routes(service, self._commands, When(service, np.random.default_rng()), self._place)
+        self._uvicorn = uvicorn.Server(_uvicorn_config(App(routes.table(), self._identity())))
+        sockets = self._sockets()
+        service.begin(teams_to_set(self._fold.teams.values(), self._config))
+        watching = asyncio.create_task(self._watch_configuration())
+        try:
+            ready(_where(sockets))
+            await self._uvicorn.serve(sockets)
+        finally:
+            watching.cancel()
+            service.end()
+            engine.close()
+            with suppress(FileNotFoundError):
+                self._home.socket.unlink()
+
+    def _node(self) -> Node | None:
+        """The machine as the configuration has it; None: as it is found."""
+        table = self._config.node
+        return None if table == Machine() else table.applied_to(inventory.here(self._home.path).node)
+
+    def _find(self, job_id: JobId) -> Job:
+        """The engine asks for what it is told to start."""
+        record = self._fold.records.get(job_id)
+        entry = None if record is None else record.running or record.waiting
+        if entry is None:
+            raise NotFound(f"there is no job {job_id}")
+        return entry.job
+
+    def _environment(self, key: str) -> dict[str, str]:
+        return self._commands.environment(key)
+
+    def _watch_store(self, service: Service) -> None:
+        loop = asyncio.get_running_loop()
+        self._journal.on_trouble = lambda said: loop.call_soon_threadsafe(service.store_failed, said)
+        self._journal.on_recovered = lambda: loop.call_soon_threadsafe(log.warning, "the store works again")
+
+    def _identity(self) -> Identity:
+        mine = own_name()
+
+        def known(name: str, uid: int | None, role: str | None) -> Person:
+            found = person(self._config, name, uid, name == mine or uid == 0)
+            return found if role is None else msgspec.structs.replace(found, role=role)
+
+        return Identity(known, self._user_of)
+
+    def _user_of(self, hashed: str) -> tuple[str, str] | None:
+        """Whose token this is, and the role it gives."""
+        token = self._journal.token(hashed)
+        if token is None or (token.expires_at is not None and token.expires_at <= self._service.now()):
+            return None
+        return token.user, token.role
+
+    def _stop(self) -> None:
+        self._uvicorn.should_exit = True
+
+    def _sockets(self) -> list[socket.socket]:
+        sockets = [_unix(self._home)]
+        address = self._settings.http or self._config.server.address
+        if address is not None:
+            sockets.append(_tcp(address.host, address.port))
+        return sockets
+
+    async def _watch_configuration(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AT_CONFIGURATION_SECONDS)
+            found = self._watcher.poll()
+            if isinstance(found, BadConfig):
+                log.error("%s; the configuration before stays in force", found)
+            elif found is not None:
+                self._reconfigure(found)
+
+    def _reconfigure(self, config: Config) -> None:
+        for sentence in changes(self._config, config).sentences:
+            log.warning("%s", sentence)
+        try:
+            self._service.set_teams(teams_to_set(self._fold.teams.values(), config))
+        except MusterError as error:
+            log.warning("%s; the configuration before stays in force", error)
+            return
+        self._config = self._commands.config = self._place.config = config
+        self._service.set_policy(config.policy())
+        log.warning("the configuration has been read again")
+
+
+def _uvicorn_config(app: App) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=PeerProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _unix(home: Home) -> socket.socket:
+    """Anybody on the machine may knock; the kernel says who it is."""
+    path = str(home.socket)
+    if len(path.encode()) > 107:
+        raise MusterError(f"{path} is too long for a socket's name; choose a shorter MUSTER_HOME")
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # the store's lock says that nobody listens there
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    os.chmod(path, 0o666)
+    listening.listen(_BACKLOG)
+    listening.setblocking(False)
+    return listening
+
+
+def _tcp(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), backlog=_BACKLOG, reuse_port=False)
+    except OSError as error:
+        raise MusterError(f"can't listen on {host}:{port}: {error.strerror or error}") from None
+
+
+def _where(sockets: list[socket.socket]) -> str:
+    said = []
+    for listening in sockets:
+        name = listening.getsockname()
+        said.append(name if isinstance(name, str) else f"http://{name[0]}:{name[1]}")
+    return ", ".join(said)

@@ -1,0 +1,475 @@
+"""The service: all state, and everything that may change it. One thread, one order.
+
+People's commands and the engine's facts become events, which are folded in at once. Then, in one *turn*,
+a cycle decides, its consequences are folded in as well, and all events of the turn are handed to the
+journal as one parcel. What follows from a parcel happens when it is durable, not before: actions go to the
+engine, answers to whoever asked. So a crash at any instant loses nothing that was answered, and starts
+nothing that is not written down.
+
+A cycle that is quick runs right here; one that was slow the last time runs in a thread, on a snapshot, so
+that neither the API nor the engine's facts wait for it. Its plan is checked against what happened
+meanwhile: a step that is no longer allowed is dropped, and the next cycle sees to it.
+"""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from muster.engines.local.engine import LocalEngine
+from muster.home import Home
+from muster.model.errors import IllegalTransition, MusterError
+from muster.model.events import (
+    Event,
+    Exited,
+    NodeSeen,
+    Outcome,
+    Retried,
+    Started,
+    TeamSet,
+    Vacated,
+    Withdrawn,
+)
+from muster.model.job import JobId
+from muster.model.plan import Action, Evict, Plan, Start, Stop, Suspend
+from muster.model.policy import Policy
+from muster.model.snapshot import Running, Snapshot
+from muster.model.state import State
+from muster.model.tenancy import Team
+from muster.model.units import MINUTE
+from muster.schedule import schedule
+from muster.server.answers import JobView
+from muster.server.errors import StoreTrouble
+from muster.server.loop import CHANGES, consequences_of
+from muster.server.stream import Stream
+from muster.server.views import Views
+from muster.store.fold import Fold
+from muster.store.journal import Journal
+from muster.store.records import Record
+from muster.store.rows import Batch, EndedJob, Estimate, Token
+
+log = logging.getLogger("muster")
+
+_QUICK_SECONDS = 0.005  # a cycle that takes longer goes to a thread
+_RECENT = 2000  # ended jobs whose last view is kept at hand
+_MOST_ENDED = 100_000  # that are listed when all are asked for
+_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 5.0, 10 * MINUTE
+_RETRIED = frozenset({Outcome.FAILED, Outcome.NODE_LOST})
+
+
+class Parcel:
+    """The events of a turn, and what follows once they are durable."""
+
+    __slots__ = (
+        "actions",
+        "blobs",
+        "changed",
+        "ended",
+        "estimates",
+        "events",
+        "settled",
+        "started",
+        "submitted",
+        "tokens",
+        "waiters",
+    )
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.ended: list[EndedJob] = []
+        self.blobs: dict[str, bytes] = {}
+        self.estimates: list[Estimate] = []
+        self.started: dict[JobId, float] = {}  # of jobs whose start had been estimated
+        self.tokens: list[Token] = []
+        self.actions: list[Action] = []
+        self.settled: list[tuple[JobId, int]] = []
+        self.submitted: list[JobId] = []
+        self.changed: set[JobId] = set()
+        self.waiters: list[asyncio.Future[None]] = []
+
+
+class Service:
+    """What the routes call and the engine feeds."""
+
+    def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: LocalEngine) -> None:
+        self.home, self.policy, self.fold, self.journal, self.engine = home, policy, fold, journal, engine
+        self.views = Views(fold, home)
+        self.stream = Stream()
+        self.recent: OrderedDict[JobId, JobView] = OrderedDict()
+        self.cycles = 0
+        self.plan = Plan()
+        self._parcel = Parcel()
+        self._under_way: list[Parcel] = []  # handed to the journal, not durable yet
+        self._stale = True  # whether something has changed since the last cycle
+        self._stirred = False
+        self._deciding = False
+        self._last_cycle_seconds = 0.0
+        self._estimated: set[JobId] = set()  # jobs that wait, and for whom a start was estimated
+        self._waker: asyncio.TimerHandle | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cycle")
+        self._loop = asyncio.get_running_loop()
+
+    # --- Beginning and end --------------------------------------------------------------------------
+
+    def begin(self, teams: Iterable[Team]) -> None:
+        """Compare what was written down with what is there, and go on."""
+        now = self.now()
+        for node in self.engine.nodes():
+            if self.fold.nodes.get(node.name) != node:
+                self.note(NodeSeen(now, node))
+        self.set_teams(teams)
+        self._reconcile()
+        self._loop.add_reader(self.engine.fileno(), self.stir)
+        self.stir()
+
+    def set_policy(self, policy: Policy) -> None:
+        """Decide by other rules from now on."""
+        self.policy = policy
+        self._wake()
+
+    def set_teams(self, teams: Iterable[Team]) -> None:
+        for team in teams:
+            if self.fold.teams.get(team.name) != team:
+                self.note(TeamSet(self.now(), team))
+
+    def _reconcile(self) -> None:
+        """What was decided and perhaps never carried out is carried out now: acting twice does no harm."""
+        known = self.engine.running()
+        for running in list(self.fold.running.values()):
+            job_id, attempt = running.job.id, running.attempt
+            if running.state is State.STARTING:
+                self._act(Start(job_id, attempt, running.seats))
+            elif (job_id, attempt) not in known:
+                self._lost(running)
+            elif running.state is State.SUSPENDED:
+                self._act(Suspend(job_id, attempt))
+            elif running.state is State.STOPPING:
+                self._act(_last_word(running))
+
+    def _lost(self, running: Running) -> None:
+        """The engine has never heard of it, or has forgotten: it is gone."""
+        now, job_id, attempt = self.now(), running.job.id, running.attempt
+        if running.state is State.STOPPING and not running.evicted:
+            self._over(Exited(now, job_id, attempt, Outcome.STOPPED))
+        else:
+            self._over(Vacated(now, job_id, attempt, "node lost", running.elapsed(now)))
+
+    def end(self) -> None:
+        """Write down what is under way. Jobs go on."""
+        self._loop.remove_reader(self.engine.fileno())
+        if self._waker is not None:
+            self._waker.cancel()
+        self._hand_over()
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        self.journal.close()
+
+    # --- Commands (see ``commands``) and facts ------------------------------------------------------
+
+    def now(self) -> float:
+        return self.engine.now()
+
+    def next_id(self) -> JobId:
+        return str(self.fold.submissions + 1)
+
+    def note(self, event: Event, *actions: Action) -> None:
+        """Take an event in; its actions follow when it is durable. What is not allowed raises."""
+        if isinstance(event, Exited | Withdrawn):
+            self._note_end(event)
+        else:
+            self.fold.apply(event)
+        self._parcel.events.append(event)
+        self._parcel.actions.extend(actions)
+        job_id = getattr(event, "job", None)
+        if isinstance(job_id, str):
+            self._parcel.changed.add(job_id)
+        if isinstance(event, Started) and event.job in self._estimated:
+            self._estimated.discard(event.job)
+            self._parcel.started[event.job] = event.at
+        self._stale |= isinstance(event, CHANGES)
+        self.stir()
+
+    def keep_blob(self, key: str, body: bytes) -> None:
+        self._parcel.blobs[key] = body
+
+    def keep_estimate(self, estimate: Estimate) -> None:
+        self._parcel.estimates.append(estimate)
+        self._estimated.add(estimate.job)
+        self.stir()
+
+    def keep_token(self, token: Token) -> None:
+        self._parcel.tokens.append(token)
+
+    def _note_end(self, event: Exited | Withdrawn) -> None:
+        record = self.fold.records.get(event.job)
+        view = None
+        if record is not None and record.outcome is None:
+            view = self.views.ended(record, event)
+        self.fold.apply(event)
+        if view is not None:
+            self.recent[view.id] = view
+            if len(self.recent) > _RECENT:
+                self.recent.popitem(last=False)
+            self._parcel.ended.append(_row(view))
+
+    async def durable(self, submitted: JobId | None = None) -> None:
+        """Wait until all that was noted so far is on disk."""
+        waiter = self._loop.create_future()
+        self._parcel.waiters.append(waiter)
+        if submitted is not None:
+            self._parcel.submitted.append(submitted)
+        self.stir()
+        await waiter
+
+    def _act(self, action: Action) -> None:
+        self._parcel.actions.append(action)
+
+    # --- A turn -------------------------------------------------------------------------------------
+
+    def stir(self) -> None:
+        """Something has happened: there will be a turn, after all else that is ready."""
+        if not self._stirred:
+            self._stirred = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._stirred = False
+        for fact in self.engine.observe(0.0):
+            self._take(fact)
+        if self._stale and not self._deciding:
+            self._decide()
+        self._hand_over()
+
+    def _take(self, fact: Event) -> None:
+        """One fact of the engine's. What is known already, or no longer of interest, is settled."""
+        try:
+            if isinstance(fact, Exited | Vacated):
+                self._over(self._maybe_again(fact))
+            else:
+                self.note(fact)
+        except (IllegalTransition, MusterError) as error:
+            log.debug("passed over %s: %s", fact, error)
+            if isinstance(fact, Exited | Vacated):
+                self._parcel.settled.append((fact.job, fact.attempt))
+                self.stir()
+
+    def _over(self, event: Exited | Vacated | Retried) -> None:
+        record = self.fold.records.get(event.job)
+        running = record.running if record else None
+        if running is None or running.attempt != event.attempt:
+            raise IllegalTransition(f"attempt {event.attempt} of job {event.job} is over")
+        self.note(event)
+        self._parcel.settled.append((event.job, event.attempt))
+
+    def _maybe_again(self, fact: Exited | Vacated) -> Exited | Vacated | Retried:
+        """A failure is tried again, if that was asked for, after an interval that doubles."""
+        record = self.fold.records.get(fact.job)
+        running = record.running if record else None
+        if running is None or not isinstance(fact, Exited) or fact.outcome not in _RETRIED:
+            return fact
+        if running.state is State.STOPPING or not running.job.retries:
+            return fact
+        after = min(_FIRST_RETRY_SECONDS * 2 ** (fact.attempt - 1), _LONGEST_RETRY_SECONDS)
+        again = fact.at + after
+        return Retried(fact.at, fact.job, fact.attempt, fact.outcome, fact.exit_code, fact.signal, again)
+
+    # --- Deciding -----------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        self._stale = False
+        now, snap = self.now(), self.fold.snapshot()
+        if self._last_cycle_seconds <= _QUICK_SECONDS:
+            plan, seconds = _timed_cycle(snap, self.policy, now)
+            self.fold.release()  # nobody else has borrowed meanwhile
+            self._carry_out(plan, snap, now, seconds)
+        else:
+            self._deciding = True
+            cycle = self._loop.run_in_executor(self._thread, _timed_cycle, snap, self.policy, now)
+            cycle.add_done_callback(lambda done: self._decided(done, snap, now))
+
+    def _decided(self, done: "asyncio.Future[tuple[Plan, float]]", snap: Snapshot, now: float) -> None:
+        self._deciding = False
+        if not done.cancelled():
+            self._carry_out(*_unpacked(done, snap, now))
+            self.stir()
+
+    def _carry_out(self, plan: Plan, snap: Snapshot, now: float, seconds: float) -> None:
+        self.cycles += 1
+        self._last_cycle_seconds = seconds
+        self.plan = self.views.plan = plan
+        for fact, action in tuple(consequences_of(plan, snap, now)):
+            try:
+                self.note(fact, *(() if action is None else (action,)))
+            except MusterError as error:  # it happened while the cycle ran
+                log.debug("dropped %s: %s", fact, error)
+                self._stale = True
+        self._wake_at(plan.wake_at)
+
+    def _wake_at(self, at: float | None) -> None:
+        if self._waker is not None:
+            self._waker.cancel()
+            self._waker = None
+        if at is not None:
+            self._waker = self._loop.call_later(max(0.0, at - self.now()), self._wake)
+
+    def _wake(self) -> None:
+        self._stale = True
+        self.stir()
+
+    # --- Writing down -------------------------------------------------------------------------------
+
+    def _hand_over(self) -> None:
+        parcel = self._parcel
+        if not (parcel.events or parcel.actions or parcel.waiters or parcel.settled or parcel.estimates):
+            return
+        self._parcel = Parcel()
+        self._under_way.append(parcel)
+        batch = Batch(
+            events=parcel.events,
+            ended=parcel.ended,
+            blobs=parcel.blobs,
+            estimates=parcel.estimates,
+            started=parcel.started,
+            tokens=parcel.tokens,
+        )
+        self.journal.write(batch, self._when_durable(parcel))
+        if self.journal.image_due():
+            self.journal.take_image(self.fold)
+
+    def _when_durable(self, parcel: Parcel) -> Callable[[BaseException | None], None]:
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                self._loop.call_soon_threadsafe(self._is_durable, parcel)
+
+        return done
+
+    def _is_durable(self, parcel: Parcel) -> None:
+        self._under_way.remove(parcel)
+        for action in parcel.actions:
+            self._tell_engine(action)
+        for waiter in parcel.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        for job_id, attempt in parcel.settled:
+            self.engine.settle(job_id, attempt)
+        self.stream.publish(parcel.changed)
+        if parcel.actions or parcel.settled:
+            self.stir()
+
+    def _tell_engine(self, action: Action) -> None:
+        try:
+            self.engine.act(action)
+        except MusterError as error:
+            log.warning("job %s could not be acted on: %s", action.job, error)
+            self._take(Exited(self.now(), action.job, action.attempt, Outcome.FAILED))
+
+    def store_failed(self, sentence: str) -> None:
+        """The journal can't write. Who submitted and was not answered is refused; the rest waits."""
+        log.error("%s", sentence)
+        for parcel in (*self._under_way, self._parcel):
+            refused = set(parcel.submitted)
+            parcel.actions = [a for a in parcel.actions if a.job not in refused]
+            for job_id in parcel.submitted:
+                self._take_back(job_id)
+            for waiter in parcel.waiters:
+                if not waiter.done():
+                    waiter.set_exception(StoreTrouble(sentence))
+            parcel.submitted, parcel.waiters = [], []
+
+    def _take_back(self, job_id: JobId) -> None:
+        now = self.now()
+        for record in list(self.members_of(job_id)):
+            if record.running is not None:
+                attempt = record.running.attempt
+                self.note(Vacated(now, record.running.job.id, attempt, "could not be written down"))
+            if record.waiting is not None:
+                self.note(Withdrawn(now, record.waiting.job.id))
+
+    # --- Looking ------------------------------------------------------------------------------------
+
+    def is_known(self, job_id: JobId) -> bool:
+        return job_id in self.fold.records or job_id in self.fold.arrays
+
+    def look_up(self, job_id: JobId) -> JobView | None:
+        """A job or an array: living, ended lately, or long ago."""
+        record = self.fold.records.get(job_id)
+        if record is not None and record.outcome is None:
+            return self.views.live(record)
+        array = self.fold.arrays.get(job_id)
+        if array is not None:
+            return self.views.array(array)
+        if job_id in self.recent:
+            return self.recent[job_id]
+        found = self.journal.job(job_id)
+        return None if found is None else msgspec.json.decode(found.body, type=JobView)
+
+    def old_outcome(self, job_id: JobId) -> Outcome | None:
+        view = self.look_up(job_id)
+        return None if view is None else view.outcome
+
+    def listed(self, limit: int | None, *, ended: bool, members: bool) -> tuple[list[JobView], int]:
+        """All that live, and if asked those that have ended, the newest first."""
+        views, more = self.views.listed(limit, members=members)
+        if ended and (limit is None or len(views) < limit):
+            left = None if limit is None else limit - len(views)
+            views += self._ended(left)
+        return views, more
+
+    def _ended(self, limit: int | None) -> list[JobView]:
+        """From memory as far as it goes, then from history."""
+        views = list(reversed(self.recent.values()))[:limit]
+        if limit is None or len(views) < limit:
+            known = {view.id for view in views}
+            found = self.journal.jobs_ended(_MOST_ENDED if limit is None else limit)
+            old = (msgspec.json.decode(row.body, type=JobView) for row in found)
+            views += [view for view in old if view.id not in known]
+        return views[:limit]
+
+    def members_of(self, job_id: JobId) -> list[Record]:
+        """The records of a job, or of an array's members, that have not ended."""
+        if job_id in self.fold.arrays:
+            start = f"{job_id}_"
+            found = [r for i, r in self.fold.records.items() if i.startswith(start)]
+        else:
+            found = [r for r in (self.fold.records.get(job_id),) if r is not None]
+        return [r for r in found if r.outcome is None]
+
+
+def _timed_cycle(snap: Snapshot, policy: Policy, now: float) -> tuple[Plan, float]:
+    begun = time.perf_counter()
+    plan = schedule(snap, policy, now=now)
+    return plan, time.perf_counter() - begun
+
+
+def _unpacked(
+    done: "asyncio.Future[tuple[Plan, float]]", snap: Snapshot, now: float
+) -> tuple[Plan, Snapshot, float, float]:
+    plan, seconds = done.result()
+    return plan, snap, now, seconds
+
+
+def _last_word(running: Running) -> Action:
+    """What a job that is stopping was told."""
+    job_id, attempt, because = running.job.id, running.attempt, running.because or ""
+    if running.evicted:
+        return Evict(job_id, attempt, because, running.in_favour_of)
+    return Stop(job_id, attempt, because)
+
+
+def _row(view: JobView) -> EndedJob:
+    assert view.ended_at is not None
+    return EndedJob(
+        id=view.id,
+        array_id=view.array.id if view.array else None,
+        owner=view.owner,
+        team=view.team,
+        name=view.name,
+        outcome=str(view.outcome),
+        submitted_at=view.submitted_at,
+        started_at=view.started_at,
+        ended_at=view.ended_at,
+        body=msgspec.json.encode(view),
+    )

@@ -1,0 +1,221 @@
+"""From what is known about a job to what people see of it."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import islice
+
+from muster.home import Home
+from muster.model.events import Exited, Outcome, Withdrawn
+from muster.model.job import Job, JobId
+from muster.model.plan import Plan
+from muster.model.snapshot import LaneKey, Running, Waiting
+from muster.model.state import State
+from muster.model.units import MILLI, show_seconds
+from muster.server.answers import ArrayView, JobView
+from muster.store.fold import Fold
+from muster.store.records import ArrayRecord, Record
+
+_LONGEST_COMMAND = 400
+
+
+class Views:
+    """Views of live jobs, made when asked for."""
+
+    def __init__(self, fold: Fold, home: Home) -> None:
+        self._fold, self._home = fold, home
+        self.plan = Plan()  # the latest: it has the reasons
+        self.metrics: dict[JobId, dict[str, float]] = {}
+
+    def live(self, record: Record) -> JobView:
+        """A job that has not ended."""
+        if record.running is not None:
+            return self._running(record.running)
+        assert record.waiting is not None
+        return self._waiting(record.waiting, record.state)
+
+    def ended(self, record: Record, event: Exited | Withdrawn) -> JobView:
+        """The last view of a job, made just before it is forgotten."""
+        view = self.live(record)
+        view.state, view.outcome, view.ended_at = State.ENDED, event.outcome, event.at
+        if isinstance(event, Exited):
+            view.exit_code, view.signal = event.exit_code, event.signal
+        because = record.running.because if record.running else None
+        view.reason = how_it_ended(event, record, because)
+        view.metrics = self.metrics.pop(view.id, {})
+        return view
+
+    def _waiting(self, waiting: Waiting, state: State) -> JobView:
+        job = waiting.job
+        view = self._of(job, state)
+        view.attempt = waiting.attempt
+        wait = self.plan.wait_of(waiting)
+        view.reason = wait.reasons[0].sentence() if wait else "was submitted just now"
+        view.log = self._log(job.id, waiting.attempt) if waiting.attempt else None
+        return view
+
+    def _running(self, running: Running) -> JobView:
+        job = running.job
+        view = self._of(job, running.state)
+        view.attempt, view.started_at = running.attempt, running.started_at
+        view.nodes = list(dict.fromkeys(seat.node for seat in running.seats))
+        view.devices = sorted({g for seat in running.seats for g in seat.devices})
+        view.reason = running.because
+        view.log = self._log(job.id, running.attempt)
+        view.metrics = self.metrics.get(job.id, {})
+        return view
+
+    def _log(self, job_id: JobId, attempt: int) -> str:
+        return str(self._home.logs / job_id / f"{attempt}.log")
+
+    def _of(self, job: Job, state: State) -> JobView:
+        asked, run = job.gang.asked(), job.run
+        return JobView(
+            id=job.id,
+            name=job.name,
+            owner=job.owner,
+            team=job.team,
+            priority=job.priority.name.lower(),
+            state=state,
+            outcome=None,
+            exit_code=None,
+            signal=None,
+            reason=None,
+            verdict=None,
+            attempt=0,
+            submitted_at=job.submitted_at,
+            started_at=None,
+            ended_at=None,
+            gpus=asked.gpus_milli / MILLI,
+            cpus=asked.cpus_milli / MILLI,
+            memory_bytes=asked.memory_bytes,
+            time_limit_seconds=job.time_limit_seconds,
+            nodes=[],
+            devices=[],
+            command=_command(job),
+            cwd=run.cwd if run else "",
+            log=None,
+            purpose=job.charter.purpose,
+            after=[d.job for d in job.after],
+            retries=job.retries,
+            params=dict(job.params),
+            array=ArrayView(job.array.array, job.array.index, job.array.index, 1) if job.array else None,
+        )
+
+    # --- Arrays -------------------------------------------------------------------------------------
+
+    def array(self, array: ArrayRecord) -> JobView:
+        """An array as one."""
+        members = [r for r in self._members(array) if r.outcome is None]
+        counts = {State.ENDED.value: array.size - array.left}
+        for record in members:
+            counts[record.state.value] = counts.get(record.state.value, 0) + 1
+        state = next((s for s in _MOST_TELLING if counts.get(s.value)), State.ENDED)
+        view = self.live(members[0]) if members else self._of(array.template, state)
+        view.id, view.state, view.outcome = array.template.id, state, array.outcome
+        view.counts = {name: count for name, count in counts.items() if count}
+        view.array = ArrayView(view.id, 1, array.size, array.size)
+        view.params, view.attempt = {}, 0
+        if array.outcome is not None:
+            failed = f"{array.failed} of {array.size} failed" if array.failed else "all succeeded"
+            view.reason = failed
+        return view
+
+    def _members(self, array: ArrayRecord) -> Iterator[Record]:
+        start = f"{array.template.id}_"
+        return (record for job_id, record in self._fold.records.items() if job_id.startswith(start))
+
+    # --- Lists --------------------------------------------------------------------------------------
+
+    def listed(self, limit: int | None, *, members: bool = False) -> tuple[list[JobView], int]:
+        """Running jobs, then waiting ones by age, and how many more there are.
+
+        Waiting members of an array are one line, as people think of them.
+        """
+        snap_lanes, ineligible = self._fold.lanes, self._fold.ineligible
+        running = list(self._fold.running.values())
+        waiting = merge(*snap_lanes.values(), sorted(ineligible.values(), key=_age), key=_age)
+        together = ([w] for w in waiting) if members else _by_array(waiting)
+        views = [self._running(r) for r in islice(running, limit)]
+        left = None if limit is None else limit - len(views)
+        views += [self._group(group) for group in islice(together, left)]
+        return views, max(0, len(running) - len(views)) + sum(1 for _ in together)
+
+    def _group(self, group: list[Waiting]) -> JobView:
+        first = group[0]
+        view = self._waiting(first, State.HELD if first.job.held else State.QUEUED)
+        if len(group) > 1 and first.job.array is not None:
+            indices = [w.job.array.index for w in group if w.job.array]
+            array = first.job.array.array
+            view.id = f"{array}_[{folded(indices)}]"
+            view.array = ArrayView(array, min(indices), max(indices), len(indices))
+            view.params = {}
+        return view
+
+
+_MOST_TELLING = (State.RUNNING, State.STARTING, State.STOPPING, State.SUSPENDED, State.QUEUED, State.HELD)
+
+
+def _by_array(waiting: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+    """One group per array and lane, where its first member stands; all others alone."""
+    groups: dict[tuple[str, LaneKey, bool], list[Waiting]] = {}
+    order: list[list[Waiting]] = []
+    for entry in waiting:
+        if entry.job.array is None:
+            order.append([entry])
+            continue
+        key = (entry.job.array.array, entry.lane, entry.job.held)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = []
+            order.append(group)
+        group.append(entry)
+    return iter(order)
+
+
+def _age(waiting: Waiting) -> tuple[float, JobId]:
+    return (waiting.job.submitted_at, waiting.job.id)
+
+
+def folded(indices: Iterable[int]) -> str:
+    """``1-3,7``."""
+    said: list[str] = []
+    first = last = None
+    for index in [*sorted(indices), None]:
+        if index is not None and last is not None and index == last + 1:
+            last = index
+            continue
+        if first is not None:
+            said.append(str(first) if first == last else f"{first}-{last}")
+        first = last = index
+    return ",".join(said)
+
+
+def _command(job: Job) -> str:
+    run = job.run
+    if run is None:
+        return ""
+    words = shlex.join(run.argv)
+    said = f"(script) {words}".rstrip() if run.script is not None else words
+    return said if len(said) <= _LONGEST_COMMAND else said[: _LONGEST_COMMAND - 1] + "…"
+
+
+def how_it_ended(event: Exited | Withdrawn, record: Record, because: str | None) -> str | None:
+    """In a sentence; None where the outcome says it all."""
+    entry = record.running or record.waiting
+    assert entry is not None
+    limit = entry.job.time_limit_seconds
+    said = {
+        Outcome.TIMEOUT: f"its time limit of {show_seconds(limit)} was reached" if limit else None,
+        Outcome.OUT_OF_MEMORY: "it used more memory than it had asked for; submit it with a larger --mem",
+        Outcome.NODE_LOST: "its node was lost",
+        Outcome.DEPENDENCY_FAILED: "a job it depended on did not end as it had to",
+        Outcome.STOPPED: because or "stopped while it waited",
+    }
+    if isinstance(event, Exited) and event.outcome is Outcome.FAILED:
+        if event.signal is not None:
+            return f"it was ended by signal {event.signal}"
+        if event.exit_code is None:
+            return "its exit code is not known"
+        return f"it exited with code {event.exit_code}"
+    return said.get(event.outcome)

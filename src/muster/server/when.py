@@ -1,0 +1,132 @@
+"""When will it start, why not now, what if: questions whose answers are simulated, away from the loop.
+
+Each takes a snapshot of its own and a thread, so that nothing waits for it.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import TypeVar
+
+from numpy.random import Generator
+
+from muster.model.job import Job, JobId
+from muster.model.state import State
+from muster.server import answers
+from muster.server import forecast as forecasts
+from muster.server.explain import Explanation, explain, explain_ended
+from muster.server.service import Service
+from muster.store.rows import Estimate
+
+T = TypeVar("T")
+_SETTLED = 1000  # past estimates that accuracy is told from
+
+
+class When:
+    """Questions about the future of one service."""
+
+    def __init__(self, service: Service, rng: Generator) -> None:
+        self._service, self._rng = service, rng
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="when")
+
+    async def why(self, view: answers.JobView) -> answers.Why:
+        """Of an array: of the member that is next."""
+        if view.state is State.ENDED and view.outcome is not None:
+            return _why(_ended(view))
+        service = self._service
+        job_id = view.id if view.counts is None else self._next_member(view.id)
+        snap, plan, policy, now = service.fold.snapshot(), service.plan, service.policy, service.now()
+
+        def answer() -> Explanation:
+            return explain(
+                snap,
+                plan,
+                policy,
+                job_id,
+                now=now,
+                rng=self._rng,
+                clock=time.perf_counter,
+                show_time=show_time,
+            )
+
+        found = await self._apart(answer)
+        self._remember(job_id, found.estimate, now)
+        return _why(found)
+
+    def _next_member(self, array: JobId) -> JobId:
+        members = self._service.members_of(array)
+        waiting = [record.waiting.job.id for record in members if record.waiting is not None]
+        running = [record.running.job.id for record in members if record.running is not None]
+        return (waiting or running)[0]
+
+    async def forecast(self, job: Job) -> answers.Forecast:
+        service = self._service
+        snap, policy, now = service.fold.snapshot(), service.policy, service.now()
+        found = await self._apart(
+            lambda: forecasts.forecast_new(snap, policy, job, now=now, rng=self._rng, clock=time.perf_counter)
+        )
+        return _forecast(found)
+
+    async def accuracy(self) -> answers.Accuracy:
+        settled = await self._apart(lambda: self._service.journal.estimates_settled(_SETTLED))
+        found = forecasts.accuracy((said, said.started_at) for said in settled)
+        return answers.Accuracy(found.jobs, found.median_error_seconds, found.within, found.sentence())
+
+    async def _apart(self, answer: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, answer)
+
+    def _remember(self, job_id: JobId, said: forecasts.Estimate | None, now: float) -> None:
+        """What was said is kept, so that it can be held against what came."""
+        if said is not None:
+            self._service.keep_estimate(Estimate(job_id, now, said.earliest, said.latest, said.probability))
+
+
+def show_time(at: float) -> str:
+    """The clock's time; with its date, unless it is today's. The server's time zone is the machine's."""
+    then, today = datetime.fromtimestamp(at).astimezone(), datetime.now().astimezone()
+    if then.date() == today.date():
+        return f"{then:%H:%M:%S}" if abs(at - today.timestamp()) < 600 else f"{then:%H:%M}"
+    return f"{then:%Y-%m-%d %H:%M}"
+
+
+def _ended(view: answers.JobView) -> Explanation:
+    assert view.outcome is not None
+    return explain_ended(
+        view.id,
+        view.outcome,
+        ended_at=view.ended_at,
+        show_time=show_time,
+        exit_code=view.exit_code,
+        signal=view.signal,
+    )
+
+
+def _why(found: Explanation) -> answers.Why:
+    return answers.Why(
+        id=found.id,
+        state=found.state,
+        reasons=[answers.ReasonView(r.kind, r.sentence, r.action) for r in found.reasons],
+        estimate=_estimate(found.estimate),
+        sooner=[answers.Sooner(s.change, s.starts_at) for s in found.sooner],
+        text=found.text,
+    )
+
+
+def _forecast(found: forecasts.Forecast) -> answers.Forecast:
+    return answers.Forecast(
+        feasible=found.feasible,
+        sentence=found.sentence(),
+        starts_at=found.starts_at,
+        nodes=list(found.nodes),
+        yields=list(found.yields),
+        estimate=_estimate(found.estimate),
+        text=found.text(show_time),
+    )
+
+
+def _estimate(said: forecasts.Estimate | None) -> answers.StartEstimate | None:
+    if said is None:
+        return None
+    return answers.StartEstimate(said.earliest, said.latest, said.probability, said.latest_by_limits)

@@ -1,0 +1,114 @@
+"""Looking things up in the store, from any thread. What was just handed over may not be there yet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from muster.model import events as facts
+from muster.model.events import Event
+from muster.model.job import JobId
+from muster.store.database import StoreError, sentence_of
+from muster.store.rows import EndedJob, Estimate, Token
+from muster.store.tables import blobs, estimates, events, jobs, tokens
+
+AnyEvent = (
+    facts.Submitted
+    | facts.ArraySubmitted
+    | facts.Held
+    | facts.Released
+    | facts.Withdrawn
+    | facts.Promised
+    | facts.Placed
+    | facts.Started
+    | facts.Suspended
+    | facts.Resumed
+    | facts.Evicting
+    | facts.Stopping
+    | facts.Exited
+    | facts.Retried
+    | facts.Reported
+    | facts.Vacated
+    | facts.NodeSeen
+    | facts.NodeHealth
+    | facts.TeamSet
+)
+
+decode_event = msgspec.msgpack.Decoder(AnyEvent).decode
+
+
+class Reads:
+    """The questions that the store answers."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._reader = engine
+
+    def job(self, job_id: JobId) -> EndedJob | None:
+        """A job that has ended."""
+        found = self._rows(select(jobs).where(jobs.c.id == job_id))
+        return EndedJob(*found[0]) if found else None
+
+    def jobs_ended(
+        self,
+        limit: int = 100,
+        *,
+        owner: str | None = None,
+        team: str | None = None,
+        array_id: str | None = None,
+        before: tuple[float, JobId] | None = None,
+    ) -> list[EndedJob]:
+        """The latest that ended, the newest first; ``before``: go on after this one's end and id."""
+        query = select(jobs).where(*_chosen(owner, team, array_id))
+        if before is not None:
+            ended_at, job_id = before
+            same_instant = and_(jobs.c.ended_at == ended_at, jobs.c.id < job_id)
+            query = query.where(or_(jobs.c.ended_at < ended_at, same_instant))
+        query = query.order_by(jobs.c.ended_at.desc(), jobs.c.id.desc()).limit(limit)
+        return [EndedJob(*row) for row in self._rows(query)]
+
+    def count_ended(
+        self, *, owner: str | None = None, team: str | None = None, array_id: str | None = None
+    ) -> int:
+        query = select(func.count()).select_from(jobs).where(*_chosen(owner, team, array_id))
+        return int(self._rows(query)[0][0])
+
+    def events_of(self, job_id: JobId) -> list[Event]:
+        """Everything that ever happened to a job, or to an array as a whole."""
+        query = select(events.c.body).where(events.c.job == job_id).order_by(events.c.seq)
+        return [decode_event(row[0]) for row in self._rows(query)]
+
+    def blob(self, key: str) -> bytes | None:
+        found = self._rows(select(blobs.c.body).where(blobs.c.key == key))
+        return found[0][0] if found else None
+
+    def token(self, hashed: str) -> Token | None:
+        found = self._rows(select(tokens).where(tokens.c.hash == hashed))
+        return Token(*found[0]) if found else None
+
+    def tokens(self) -> list[Token]:
+        return [Token(*row) for row in self._rows(select(tokens).order_by(tokens.c.made_at))]
+
+    def estimates_of(self, job_id: JobId) -> list[Estimate]:
+        """What was said about when it would start, in order."""
+        query = select(estimates).where(estimates.c.job == job_id).order_by(estimates.c.made_at)
+        return [Estimate(*row) for row in self._rows(query)]
+
+    def estimates_settled(self, limit: int = 1000) -> list[Estimate]:
+        """Of jobs that have started since, the latest first: how good were they?"""
+        query = select(estimates).where(estimates.c.started_at.is_not(None))
+        query = query.order_by(estimates.c.started_at.desc(), estimates.c.made_at.desc()).limit(limit)
+        return [Estimate(*row) for row in self._rows(query)]
+
+    def _rows(self, query: Select[Any]) -> Sequence[Any]:
+        try:
+            with self._reader.connect() as connection:
+                return connection.execute(query).all()
+        except SQLAlchemyError as error:
+            raise StoreError(f"the store can't be read: {sentence_of(error)}") from error
+
+
+def _chosen(owner: str | None, team: str | None, array_id: str | None) -> list[ColumnElement[bool]]:
+    wanted = ((jobs.c.owner, owner), (jobs.c.team, team), (jobs.c.array_id, array_id))
+    return [column == value for column, value in wanted if value is not None]

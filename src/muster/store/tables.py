@@ -1,0 +1,140 @@
+"""The tables, and how a database of an older version becomes one of this.
+
+``events`` is the truth; the others can be made again from it, or are kept for their own sake (``blobs``,
+``tokens``, ``estimates``). Migrations run in order and in one transaction: a database is of one version or
+of the next, never in between. The first makes the tables as they stand here; whoever changes a table later
+adds a migration, and gives the first a copy of the table as it was.
+"""
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    insert,
+    inspect,
+    select,
+    update,
+)
+
+from muster.model.errors import MusterError
+
+
+class StoreTooNew(MusterError):
+    """A newer Muster has written this database."""
+
+
+metadata = MetaData()
+
+_SEQ = BigInteger().with_variant(Integer, "sqlite")  # where only INTEGER is the row's own number
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", _SEQ, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("job", Text, index=True),  # None: of a node, or a team
+    Column("body", LargeBinary, nullable=False),
+)
+
+images = Table(
+    "images",
+    metadata,
+    Column("seq", _SEQ, primary_key=True, autoincrement=False),  # of the last event that is in it
+    Column("made_at", Double, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("key", Text, primary_key=True),  # follows from the content
+    Column("body", LargeBinary, nullable=False),
+)
+
+jobs = Table(  # that have ended
+    "jobs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("array_id", Text, index=True),
+    Column("owner", Text, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("submitted_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("ended_at", Double, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("ix_jobs_ended", "ended_at", "id"),
+    Index("ix_jobs_owner_ended", "owner", "ended_at", "id"),
+)
+
+estimates = Table(
+    "estimates",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("made_at", Double, primary_key=True),
+    Column("earliest", Double),
+    Column("latest", Double),
+    Column("probability", Double),
+    Column("started_at", Double, index=True),  # when it really started
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("user", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("expires_at", Double),
+)
+
+meta = Table("meta", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+
+
+def _make_tables(connection: Connection) -> None:
+    metadata.create_all(connection)
+
+
+MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables]
+
+_VERSION_KEY = "schema version"
+
+
+def migrate(connection: Connection, migrations: list[Callable[[Connection], None]] | None = None) -> None:
+    """Bring the database to this version, within the connection's transaction."""
+    steps = MIGRATIONS if migrations is None else migrations
+    version = version_of(connection)
+    if version > len(steps):
+        raise StoreTooNew(
+            f"this database was written by a newer Muster (its schema is version {version}, this one knows "
+            f"{len(steps)}); install that version again"
+        )
+    for step in steps[version:]:
+        step(connection)
+    _set_version(connection, version, len(steps))
+
+
+def version_of(connection: Connection) -> int:
+    """The schema's version; 0 if there is nothing yet."""
+    if not inspect(connection).has_table(meta.name):
+        return 0
+    value = connection.execute(select(meta.c.value).where(meta.c.key == _VERSION_KEY)).scalar()
+    return 0 if value is None else int(value)
+
+
+def _set_version(connection: Connection, before: int, version: int) -> None:
+    if before == 0:
+        connection.execute(insert(meta).values(key=_VERSION_KEY, value=str(version)))
+    elif before < version:
+        connection.execute(update(meta).where(meta.c.key == _VERSION_KEY).values(value=str(version)))
