@@ -14,6 +14,7 @@ $(BIN)/muster: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Muster needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "No venv module: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m compileall -q src/muster
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/muster

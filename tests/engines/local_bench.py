@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import pytest
 
+from muster.engines.local import processes
 from muster.engines.local.cgroups import own_folders
 from muster.engines.local.engine import LocalEngine
 from muster.home import Home
@@ -134,6 +136,21 @@ def until(true: Callable[[], bool], what: str) -> None:
     while not true():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.01)
+
+
+def needs(lab: LocalLab, controller: str) -> None:
+    if controller not in lab.engine.means:
+        pytest.skip(f"there is no {controller} controller here that we may use")
+
+
+def lives(pid: int) -> bool:
+    process = processes.look(pid)
+    return process is not None and process.state != "Z"
+
+
+def pid_in(path: Path) -> int:
+    until(lambda: path.exists() and path.read_text().strip() != "", f"{path}")
+    return int(path.read_text())
 
 
 class LocalBench(LocalLab):

@@ -6,12 +6,12 @@ import math
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from worlds import ANY, play, quick, world_of
 
 from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
 from muster.server.explain import explain
-from worlds import ANY, play, quick, world_of
 
 
 @quick(25)

@@ -8,6 +8,7 @@ import pwd
 import socket
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -78,6 +79,7 @@ def _bearer(scope: Scope) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name

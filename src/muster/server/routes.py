@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -25,6 +25,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
 Grace = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
+Odd = Literal["nan", "inf", "-inf"]  # numbers that JSON has no words for
 Sentence = Annotated[str, msgspec.Meta(max_length=500)]
 
 
@@ -63,8 +64,11 @@ class NoBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReportBody(msgspec.Struct, forbid_unknown_fields=True):
-    values: dict[str, float]
+    values: dict[str, float | Odd]
     step: float | None = None
+
+    def numbers(self) -> dict[str, float]:
+        return {name: float(value) for name, value in self.values.items()}
 
 
 class TokenBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -132,7 +136,7 @@ class Routes:
 
     async def report(self, call: Call) -> answers.JobView:
         body: ReportBody = call.body
-        return await self._commands.report(call.person, call.path[0], body.values, body.step)
+        return await self._commands.report(call.person, call.path[0], body.numbers(), body.step)
 
     async def why(self, call: Call) -> answers.Why:
         return await self._when.why(self._commands.view(call.path[0]))

@@ -6,15 +6,18 @@ in between is taken in. Only then does the socket answer.
 """
 
 import asyncio
+import gc
 import logging
 import os
+import signal
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 import numpy as np
 import uvicorn
+import uvloop
 
 from muster.engines.local import inventory
 from muster.engines.local.engine import LocalEngine
@@ -56,9 +59,13 @@ def serve(home: Home, config: Config, settings: Settings, ready: Callable[[str],
     home.make()
     store = settings.store or config.server.store or f"sqlite:///{home.database}"
     journal = Journal.open(store)
+    for note in journal.notes:
+        log.warning("%s", note)
     fold = _folded(journal, config)
     server = _Server(home, config, settings, journal, fold, store.partition(":")[0])
-    asyncio.run(server.run(ready))
+    gc.freeze()  # what was folded stays: there is no use in looking through it again and again
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(server.run(ready))
 
 
 def _folded(journal: Journal, config: Config) -> Fold:
@@ -87,7 +94,7 @@ class _Server:
         self._commands = Commands(service, self._config)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         routes = Routes(service, self._commands, When(service, np.random.default_rng()), self._place)
-        self._uvicorn = uvicorn.Server(_uvicorn_config(App(routes.table(), self._identity())))
+        self._uvicorn = _Uvicorn(_uvicorn_config(App(routes.table(), self._identity())))
         sockets = self._sockets()
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
         watching = asyncio.create_task(self._watch_configuration())
@@ -168,6 +175,24 @@ class _Server:
         self._config = self._commands.config = self._place.config = config
         self._service.set_policy(config.policy())
         log.warning("the configuration has been read again")
+
+
+class _Uvicorn(uvicorn.Server):
+    """One that only stops serving when it is told to end.
+
+    The original then raises the signal again, which would end the process before the rest is written down.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop, ends = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+        for end in ends:
+            loop.add_signal_handler(end, self.handle_exit, end, None)
+        try:
+            yield
+        finally:
+            for end in ends:
+                loop.remove_signal_handler(end)
 
 
 def _uvicorn_config(app: App) -> uvicorn.Config:

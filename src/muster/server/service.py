@@ -55,6 +55,7 @@ from muster.store.rows import Batch, EndedJob, Estimate, Token
 log = logging.getLogger("muster")
 
 _QUICK_SECONDS = 0.005  # a cycle that takes longer goes to a thread
+_LATE_SECONDS = 0.02  # after which even what nobody waits for is written down
 _RECENT = 2000  # ended jobs whose last view is kept at hand
 _MOST_ENDED = 100_000  # that are listed when all are asked for
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 5.0, 10 * MINUTE
@@ -91,6 +92,14 @@ class Parcel:
         self.changed: set[JobId] = set()
         self.waiters: list[asyncio.Future[None]] = []
 
+    @property
+    def is_urgent(self) -> bool:
+        return bool(self.actions or self.waiters)
+
+    @property
+    def has_anything(self) -> bool:
+        return bool(self.is_urgent or self.events or self.settled or self.estimates)
+
 
 class Service:
     """What the routes call and the engine feeds."""
@@ -110,6 +119,7 @@ class Service:
         self._last_cycle_seconds = 0.0
         self._estimated: set[JobId] = set()  # jobs that wait, and for whom a start was estimated
         self._waker: asyncio.TimerHandle | None = None
+        self._late: asyncio.TimerHandle | None = None  # for a parcel that nobody waits for
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cycle")
         self._loop = asyncio.get_running_loop()
 
@@ -122,6 +132,8 @@ class Service:
             if self.fold.nodes.get(node.name) != node:
                 self.note(NodeSeen(now, node))
         self.set_teams(teams)
+        for fact in self.engine.observe(0.0):  # what happened while nobody listened
+            self._take(fact)
         self._reconcile()
         self._loop.add_reader(self.engine.fileno(), self.stir)
         self.stir()
@@ -241,7 +253,7 @@ class Service:
             self._take(fact)
         if self._stale and not self._deciding:
             self._decide()
-        self._hand_over()
+        self._hand_over_soon()
 
     def _take(self, fact: Event) -> None:
         """One fact of the engine's. What is known already, or no longer of interest, is settled."""
@@ -280,6 +292,9 @@ class Service:
 
     def _decide(self) -> None:
         self._stale = False
+        if not self.fold.waiting_count:
+            self.plan = self.views.plan = Plan()
+            return
         now, snap = self.now(), self.fold.snapshot()
         if self._last_cycle_seconds <= _QUICK_SECONDS:
             plan, seconds = _timed_cycle(snap, self.policy, now)
@@ -321,9 +336,19 @@ class Service:
 
     # --- Writing down -------------------------------------------------------------------------------
 
+    def _hand_over_soon(self) -> None:
+        """At once if somebody waits for it. What only has to be remembered waits for company."""
+        if self._parcel.is_urgent:
+            self._hand_over()
+        elif self._parcel.has_anything and self._late is None:
+            self._late = self._loop.call_later(_LATE_SECONDS, self._hand_over)
+
     def _hand_over(self) -> None:
         parcel = self._parcel
-        if not (parcel.events or parcel.actions or parcel.waiters or parcel.settled or parcel.estimates):
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        if not parcel.has_anything:
             return
         self._parcel = Parcel()
         self._under_way.append(parcel)

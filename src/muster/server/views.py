@@ -23,7 +23,7 @@ class Views:
     """Views of live jobs, made when asked for."""
 
     def __init__(self, fold: Fold, home: Home) -> None:
-        self._fold, self._home = fold, home
+        self._fold, self._logs = fold, str(home.logs)
         self.plan = Plan()  # the latest: it has the reasons
         self.metrics: dict[JobId, dict[str, float]] = {}
 
@@ -66,7 +66,7 @@ class Views:
         return view
 
     def _log(self, job_id: JobId, attempt: int) -> str:
-        return str(self._home.logs / job_id / f"{attempt}.log")
+        return f"{self._logs}/{job_id}/{attempt}.log"
 
     def _of(self, job: Job, state: State) -> JobView:
         asked, run = job.gang.asked(), job.run

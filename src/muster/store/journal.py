@@ -17,7 +17,18 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -88,6 +99,7 @@ class Journal(Reads):
         self._closing = threading.Event()
         self._in_doubt = False  # whether the last commit may have happened although it failed
         self._known_blobs: set[str] = set()
+        self._replacements: dict[str, Executable] = {}
         self.last_seq = self._image_seq = 0
         self._begin()
         self._writer = threading.Thread(target=self._work, name="journal", daemon=True)
@@ -290,10 +302,18 @@ class Journal(Reads):
     def _replace(self, connection: Connection, table: Table, rows: list[Values]) -> None:
         """Insert, or change what is there: so that writing twice does no harm."""
         if rows:
+            connection.execute(self._replacement(table), rows)
+
+    def _replacement(self, table: Table) -> Executable:
+        """Made once: putting a statement together costs more than carrying it out."""
+        found = self._replacements.get(table.name)
+        if found is None:
             put = self._upsert(table)
             keys = [column.name for column in table.primary_key]
             rest = {c.name: put.excluded[c.name] for c in table.columns if c.name not in keys}
-            connection.execute(put.on_conflict_do_update(index_elements=keys, set_=rest), rows)
+            found = put.on_conflict_do_update(index_elements=keys, set_=rest)
+            self._replacements[table.name] = found
+        return found
 
     def _keep_blobs(self, connection: Connection, batches: list[Batch]) -> None:
         new = {key: body for batch in batches for key, body in batch.blobs.items()}

@@ -347,7 +347,7 @@ class Attempt:
         for part in self._parts:
             soon |= part.bound_log(seconds)
             if part.runs:
-                news |= part.note_start()
+                news |= part.watch()
                 self._watch_tree(part)
         if news:
             self._note_processes()

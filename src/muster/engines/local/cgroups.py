@@ -4,10 +4,11 @@ A part of a job is *born* into its group: the keeper enters the group, starts th
 So nothing ever runs outside, and no code has to run between fork and exec, which is what makes starting
 cheap: on the machine where this was decided, a start costs 0.7 ms of cpu with ``posix_spawn``, 0.9 ms from
 within groups of three controllers, 1.9 ms when a forked Python joins them, and 2.2 ms through a shell that
-does. Limits are written once the keeper is out again: they are not meant for it, and a job that is beyond
-them by then is found there. Only version 1's cpu is not entered: among busy processes, whoever changes its
-cpu group waits for a turn in it, for a millisecond or three. The child is moved there instead, and with it
-whomever it has started by then, which the group of pids tells.
+does. How many processes there may be is limited before: nothing must get away by forking. The other limits
+are written once the keeper is out again: they are not meant for it, and a job that is beyond them by then is
+found there. Only version 1's cpu is not entered: among busy processes, whoever changes its cpu group waits
+for a turn in it, for a millisecond or three. The child is moved there instead, and with it whomever it has
+started by then, which the group of pids tells.
 
 In version 1 each controller is a tree of its own, and only those are made that are of use. The freezer is
 made when a job is first suspended. In version 2 there is one tree; groups that have members may not have
@@ -16,6 +17,7 @@ subgroups with controllers, so the keeper moves to a group of its own beside the
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -25,7 +27,7 @@ CONTROLLERS = ("pids", "cpu", "memory", "devices", "freezer")
 _V2_CONTROLLERS = ("pids", "cpu", "memory")
 _CPU_PERIOD_US = 100_000
 _LEAST_QUOTA_US = 1000
-_ROUNDS = 100  # of gathering those who fork while they are moved
+_GATHER_SECONDS, _FREEZE_SECONDS = 0.01, 1.0  # how long those who fork are run after
 
 
 class Limits(NamedTuple):
@@ -213,20 +215,23 @@ class Group:
             if "freezer" not in self.folders:
                 os.makedirs(freezer, exist_ok=True)
                 self.folders["freezer"] = freezer
-            self._gather(freezer)
+            if not self._gather(freezer, _FREEZE_SECONDS):
+                return False
             _write(f"{freezer}/freezer.state", "FROZEN")
         except OSError:
             return False
         return True
 
-    def settle_in(self, pid: int) -> None:
-        """Move the newly born to where the keeper did not go itself."""
-        if self.version == 1 and "cpu" in self.folders:
-            folder = self.folders["cpu"]
-            with contextlib.suppress(OSError):
-                _write(f"{folder}/cgroup.procs", str(pid))
-                if _read(f"{self._first}/cgroup.procs").split() != [str(pid)]:
-                    self._gather(folder)
+    def settle_in(self, pid: int) -> bool:
+        """Move the newly born to where the keeper did not go itself; False if some were not caught."""
+        if self.version != 1 or "cpu" not in self.folders:
+            return True
+        folder = self.folders["cpu"]
+        with contextlib.suppress(OSError):
+            _write(f"{folder}/cgroup.procs", str(pid))
+            if _read(f"{self._first}/cgroup.procs").split() != [str(pid)]:
+                return self._gather(folder, _GATHER_SECONDS)
+        return True
 
     def thaw(self) -> None:
         with contextlib.suppress(OSError):
@@ -235,14 +240,17 @@ class Group:
             elif "freezer" in self.folders:
                 _write(f"{self.folders['freezer']}/freezer.state", "THAWED")
 
-    def _gather(self, folder: str) -> None:
-        """Move all there. Who forks meanwhile may leave a child behind: so until nobody was."""
-        for _ in range(_ROUNDS):
+    def _gather(self, folder: str, seconds: float) -> bool:
+        """Move all there. Who forks meanwhile leaves a child behind: so until nobody does, or time is up."""
+        deadline = time.monotonic() + seconds
+        while True:
             there = set(map(int, _read(f"{folder}/cgroup.procs").split()))
             missing = [pid for pid in self.members() if pid not in there]
             if not missing:
-                return
+                return True
             for pid in missing:
+                if time.monotonic() > deadline:
+                    return False
                 with contextlib.suppress(ProcessLookupError):
                     _write(f"{folder}/cgroup.procs", str(pid))
 
@@ -270,6 +278,10 @@ class Cgroups:
             for folder in dict.fromkeys(folders.values()):
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(folder)
+            if limits.pids and "pids" in folders:
+                _write(
+                    f"{folders['pids']}/pids.max", str(limits.pids + 1)
+                )  # the keeper is there at first, too
         except OSError:
             Group(self.version, folders).remove()
             return None

@@ -231,10 +231,10 @@ class LocalEngine:
     def _is_greeted(self, channel: Channel) -> bool:
         """Whether the keeper says hello, and what else it says with it. One that is just going does not."""
         messages: list[Message] = []
-        while not messages:
+        while not messages or len(messages) <= messages[0]["follow"]:  # and the story so far
             if channel.closed or not self._wait_for(channel):
                 return False
-            messages = channel.receive()
+            messages += channel.receive()
         hello, *others = messages
         self.means, self.keeper_pid = hello["means"], hello["pid"]
         self._readable.register(channel, select.EPOLLIN)

@@ -98,9 +98,9 @@ def _memory_bytes(folders: dict[str, str]) -> int:
 
 
 def _disk_bytes(folder: Path) -> int:
-    """What is free: the rest is somebody's."""
+    """All of it: what is free changes all the time, and a node does not."""
     status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize
+    return status.f_blocks * status.f_frsize
 
 
 def _upwards(folder: str | None) -> Iterator[str]:

@@ -35,6 +35,7 @@ NO_CGROUPS = "--no-cgroups"
 
 _WATCH_SECONDS, _SOON_SECONDS = 1.0, 0.05
 _LINGER_SECONDS = 10.0
+_PRIORITY = -10
 _NODE_LOST = "node lost"
 
 
@@ -173,9 +174,10 @@ class Keeper:
         self._channel = Channel(connection)
         self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
         running = [list(key) for key in self._attempts]
-        self.tell({"tell": "hello", "pid": os.getpid(), "running": running, "means": self._means()})
         unsettled = [told for attempt in self._attempts.values() for told in attempt.story()]
         unsettled += [entry["end"] for entry in self.records.entries.values() if "end" in entry]
+        hello = {"tell": "hello", "pid": os.getpid(), "running": running, "means": self._means()}
+        self.tell({**hello, "follow": len(unsettled)})
         for message in sorted(unsettled, key=lambda message: float(message["at"])):
             self.tell(message)
 
@@ -319,6 +321,11 @@ def _detach(home: Home) -> None:
     os.close(errors)
     for ignored in (signal.SIGHUP, signal.SIGINT):
         signal.signal(ignored, signal.SIG_IGN)
+    with contextlib.suppress(
+        PermissionError
+    ):  # first in line, however much jobs keep busy; they are as others
+        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ class Part:
         self.adopted = False  # from another keeper
         self.out_of_memory = False
         self.gone = False  # nothing is left of its tree
+        self._settled = True  # all of its tree are where they belong
         self._log_size = 0
 
     @property
@@ -82,12 +83,18 @@ class Part:
         """Once it runs, its limits are set. One that is beyond them already is killed for it."""
         if self.group is None:
             return
-        self.group.settle_in(self.pid)
         for setting in self.group.limit(self.limits):
             self.say(f"{setting.file} could not be set to {setting.value}")
             if setting.controller == "memory":
                 self.out_of_memory = True
                 self.group.kill()
+        self._settled = self.group.settle_in(self.pid)
+
+    def watch(self) -> bool:
+        """Finish what could not be done at its start; whether there is news."""
+        if self.group is not None and not self._settled:
+            self._settled = self.group.settle_in(self.pid)
+        return self._note_start()
 
     # --- Taking over ------------------------------------------------------------------------------
 
@@ -107,7 +114,7 @@ class Part:
             self.status = None
         return self.runs
 
-    def note_start(self) -> bool:
+    def _note_start(self) -> bool:
         """Look when it started; whether that is news.
 
         Not done at once: /proc answers late of a process that is just executing its program.
