@@ -84,7 +84,7 @@ class Expected:
     def _wait(self) -> Wait:
         waiting = self._record.waiting
         assert waiting is not None, f"{self._id} is {self._record.state}"
-        wait = self._case.plan.wait_of(waiting)
+        wait = self._case.plan.wait_of(waiting, self._case.fold.unmet)
         assert wait is not None, f"{self._id} waits without a reason"
         return wait
 

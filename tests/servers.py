@@ -4,6 +4,7 @@ Whatever a test leaves behind ends with it: the server, its keeper, and every jo
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,11 @@ class Server:
 
     def client(self) -> Client:
         return Client(home=self.home.path)
+
+    @property
+    def url(self) -> str:
+        """Where it answers over TCP; it was started with ``--http 127.0.0.1:0``, and chose the port."""
+        return re.findall(r"http://[\d.]+:\d+", self.said())[-1]
 
     def kill(self) -> None:
         """As the kernel does it, without a word."""

@@ -81,7 +81,7 @@ def _reference(name: str) -> str:
 
 
 def _section_of(verb: str) -> str:
-    found = re.search(rf"^## `muster {verb}`\n(.*?)(?=^#|\Z)", _reference("cli"), re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^### `muster {verb}`\n(.*?)(?=^#|\Z)", _reference("cli"), re.MULTILINE | re.DOTALL)
     assert found, f"muster {verb} has no section"
     return found[1]
 

@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from muster.client import Client, NoServer, Refused
 from servers import Server, View, until
 
-from muster.client import Client, NoServer, Refused
-
 KILLS = int(os.environ.get("MUSTER_KILLS", "12"))
-LONG_SECONDS = 60.0
-MOST_LIVE = 60  # beyond it, whoever submits waits: what is asked for here is trouble, not a long queue
+MOST_SLEEPERS = 8  # more would leave no room for the others
 
 Expected = tuple[str, int | None]  # an outcome, and an exit code
 
@@ -45,6 +43,9 @@ class Customer:
         self._doings: list[Callable[[], None]] = [self.submit] * 6
         self._doings += [self.submit_array, self.submit_sleeper, self.stop, self.submit_dependent]
 
+    def close(self) -> None:
+        self._client.close()
+
     def do_something(self) -> None:
         try:
             self._luck.choice(self._doings)()
@@ -62,9 +63,12 @@ class Customer:
             self.expected[f"{view['id']}_{index}"] = _as_told(index)
 
     def submit_sleeper(self) -> None:
+        if len(self._sleepers) == MOST_SLEEPERS:
+            return self.stop()
         view = self._submitted("exec sleep 1000")
         self.expected[view["id"]] = ("STOPPED", None)
         self._sleepers.append(view["id"])
+        return None
 
     def stop(self) -> None:
         """One that sleeps; told again until it is acknowledged, or known to have happened."""
@@ -72,7 +76,8 @@ class Customer:
             try:
                 self._client.stop(self._sleepers[0])
             except Refused as refusal:
-                assert refusal.status == 409, refusal
+                if refusal.status != 409:
+                    raise
             self._sleepers.pop(0)
 
     def submit_dependent(self) -> None:
@@ -85,8 +90,8 @@ class Customer:
         try:
             view = self._submitted("exit 9", after_ok=[before])
         except Refused as refusal:
-            assert not met, refusal
-            assert "could never start" in str(refusal)
+            if met or "could never start" not in str(refusal):
+                raise
         else:
             self.expected[view["id"]] = _as_told(9) if met else ("DEPENDENCY_FAILED", None)
 
@@ -125,12 +130,13 @@ def test_nothing_that_was_acknowledged_is_lost_and_nothing_runs_twice() -> None:
         check(server, customer)
     finally:
         killer.join()
+        customer.close()
         server.close()
 
 
 def check(server: Server, customer: Customer) -> None:
     with server.client() as client:
-        stop_unacknowledged_sleepers(client, customer)
+        stop_unacknowledged_sleepers(client)
         until(lambda: not live(client), lambda: f"all jobs to end: {live(client)}")
         found = {job: client.job(job) for job in customer.expected}
     wrong = {
@@ -141,14 +147,14 @@ def check(server: Server, customer: Customer) -> None:
     assert not wrong
     ran = Counter((server.work / "once.txt").read_text().split())
     assert not {job: times for job, times in ran.items() if times > 1}
-    never = {job for job, (outcome, code) in customer.expected.items() if code is not None} - ran.keys()
+    never = {job for job, (_, code) in customer.expected.items() if code is not None} - ran.keys()
     assert not never
     assert len(customer.expected) > 5 * KILLS
     server.terminate()
     assert (server.attempts_kept(), server.processes()) == (set(), [])
 
 
-def stop_unacknowledged_sleepers(client: Client, customer: Customer) -> None:
+def stop_unacknowledged_sleepers(client: Client) -> None:
     """Those that were submitted at the very moment of a kill, so that nobody knows their ids."""
     for view in live(client):
         if "sleep 1000" in view["command"] and view["state"] != "STOPPING":

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+
 from servers import Server, until
 
 QUICKLY_SECONDS = 3.0

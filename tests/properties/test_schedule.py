@@ -113,7 +113,7 @@ def test_no_job_waits_without_a_reason_that_can_say_itself(name: str, seed: int)
         waiting = [w for jobs in snap.lanes.values() for w in jobs]
         for one in (*waiting, *snap.ineligible.values()):
             if one.job.id not in done:
-                wait = plan.wait_of(one)
+                wait = plan.wait_of(one, snap.unmet)
                 assert wait is not None, f"{one.job.id} waits without a reason"
                 assert all(r.sentence() for r in wait.reasons)
                 making = [r for r in wait.reasons if isinstance(r, MakingRoom)]
@@ -151,7 +151,7 @@ def test_nobody_is_left_behind(name: str, seed: int) -> None:
     assert not snap.running
     for jobs in snap.lanes.values():
         for waiting in jobs:
-            wait = loop.plan.wait_of(waiting)
+            wait = loop.plan.wait_of(waiting, snap.unmet)
             assert wait is not None
             assert wait.infeasible, f"{waiting.job.id} still waits: {wait.reasons[0]}"
 

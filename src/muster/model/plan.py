@@ -6,7 +6,7 @@ import msgspec
 
 from muster.model.events import Outcome, Seat
 from muster.model.job import JobId
-from muster.model.reasons import Reason
+from muster.model.reasons import DependsOn, HeldByPerson, Reason
 from muster.model.snapshot import LaneKey, Waiting
 
 
@@ -85,7 +85,11 @@ class Plan(msgspec.Struct, frozen=True):
     job_waits: Mapping[JobId, Wait] = {}
     wake_at: float | None = None  # decide again then, even if nothing happens
 
-    def wait_of(self, waiting: Waiting) -> Wait | None:
-        """Why this job waits: its own reason, or its lane's."""
+    def wait_of(self, waiting: Waiting, unmet: Mapping[JobId, tuple[JobId, ...]]) -> Wait | None:
+        """Why this job waits: its own reason, or its lane's. Who is held or dependent needs no cycle."""
+        if waiting.job.held:
+            return Wait((HeldByPerson(),))
+        if waiting.job.id in unmet:
+            return Wait((DependsOn(unmet[waiting.job.id]),))
         own = self.job_waits.get(waiting.job.id)
         return own if own is not None else self.lane_waits.get(waiting.lane)

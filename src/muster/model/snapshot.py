@@ -116,6 +116,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     tenancy: Tenancy
     lanes: Mapping[LaneKey, Sequence[Waiting]]
     ineligible: Mapping[JobId, Waiting]  # held, dependent, or not before a time
+    timed: Mapping[JobId, Waiting]  # of these, who wait for nothing but a time
     unmet: Mapping[JobId, tuple[JobId, ...]]  # dependencies that have not ended
     doomed: Mapping[JobId, Outcome]  # dependencies that can no longer be met
     running: Mapping[JobId, Running]

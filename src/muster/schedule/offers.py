@@ -7,15 +7,13 @@ gang that did not fit is not tried again.
 from typing import cast
 
 from muster.model.events import Seat
-from muster.model.job import Gang, JobId
+from muster.model.job import Gang, Job, JobId
 from muster.model.plan import Evict, Plan, Start, Wait, Withdraw
 from muster.model.policy import Policy
 from muster.model.reasons import (
     ArrayFull,
     BehindPromise,
-    DependsOn,
     GangTooLarge,
-    HeldByPerson,
     NoRoomTogether,
     NotBefore,
     Reason,
@@ -77,11 +75,11 @@ class Offers:
     def eligible(self) -> Lanes:
         """The lanes, with those whose time has come."""
         early: dict[LaneKey, list[Waiting]] = {}
-        for job_id, waiting in self.snap.ineligible.items():
-            reason = self._not_yet(waiting)
+        for job_id, waiting in self.snap.timed.items():
+            reason = self._not_yet(waiting.job)
             if reason is not None:
                 self.job_waits[job_id] = Wait((reason,))
-            elif job_id not in self.snap.doomed:
+            else:
                 early.setdefault(waiting.lane, []).append(waiting)
         if not early:
             return self.snap.lanes
@@ -91,12 +89,7 @@ class Offers:
             lanes[key] = sorted(together, key=lambda w: (w.job.submitted_at, w.job.id))
         return lanes
 
-    def _not_yet(self, waiting: Waiting) -> Reason | None:
-        job = waiting.job
-        if job.held:
-            return HeldByPerson()
-        if unmet := self.snap.unmet.get(job.id):
-            return DependsOn(unmet)
+    def _not_yet(self, job: Job) -> Reason | None:
         if job.begin_at is not None and job.begin_at > self.now:
             self.wakes.append(job.begin_at)
             return NotBefore(job.begin_at, job.begin_at - self.now)

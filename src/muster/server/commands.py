@@ -35,9 +35,11 @@ from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.store.records import Record, meets
 
-_ID = re.compile(r"[0-9]+(?:_(?:[0-9]+|\[[0-9,\-]+\]))?")
+_SPAN = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_ID = re.compile(rf"[0-9]{{1,15}}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
 _MOST_INTERNED = 10_000
 _MOST_METRICS = 64
+_MOST_MEMBERS = 100_000  # that an id may speak of
 
 Step = tuple[Event, *tuple[Action, ...]]
 
@@ -257,8 +259,7 @@ class Commands:
 
     def found(self, job_id: str) -> list[Record]:
         """The records that an id speaks of: a job, an array, or some members of one. Ended ones raise."""
-        check_id(job_id)
-        records = [r for one in _expanded(job_id) for r in self._service.members_of(one)]
+        records = [r for one in ids_in(job_id) for r in self._service.members_of(one)]
         if not records:
             view = self.view(job_id)
             raise IllegalTransition(f"job {job_id} has already ended ({view.outcome})")
@@ -266,8 +267,7 @@ class Commands:
 
     def view(self, job_id: str) -> JobView:
         """A job or an array, living or ended."""
-        check_id(job_id)
-        found = self._service.look_up(_expanded(job_id)[0])
+        found = self._service.look_up(ids_in(job_id)[0])
         if found is None:
             raise NotFound(f"there is no job {job_id}; muster ps -a lists all")
         return found
@@ -285,24 +285,19 @@ class Entry(msgspec.Struct, frozen=True):
         return self.job.id
 
 
-def check_id(job_id: str) -> None:
+def ids_in(job_id: str) -> list[JobId]:
+    """The ids that one speaks of: ``12_[1-3,7]`` of four members, any other of itself."""
     if not _ID.fullmatch(job_id):
         raise BadInput(f"{job_id[:40]!r} is not a job's id; ids look like 12, 12_3 or 12_[1-3]")
-
-
-def _expanded(job_id: str) -> list[JobId]:
-    """``12_[1-3,7]`` → its members' ids."""
     if not job_id.endswith("]"):
         return [job_id]
     array, _, inside = job_id[:-1].partition("_[")
     ids: list[JobId] = []
     for part in inside.split(","):
         first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise BadInput(f"{job_id!r} is not a list of members; write it like {array}_[1-3,7]")
         span = range(int(first), int(last or first) + 1)
-        if len(span) + len(ids) > _MOST_INTERNED * 10:
-            raise BadInput(f"{job_id!r} speaks of more members than an array can have")
+        if not 0 < len(span) <= _MOST_MEMBERS - len(ids):
+            raise BadInput(f"{part} in {job_id[:40]!r} is not a list of members; write it like 12_[1-3,7]")
         ids += [f"{array}_{i}" for i in span]
     return ids
 

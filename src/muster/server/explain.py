@@ -106,7 +106,7 @@ class _Answer:
     def __init__(self, snap: Snapshot, plan: Plan, policy: Policy, waiting: Waiting, now: float) -> None:
         self._snap, self._policy, self._waiting, self._now = snap, policy, waiting, now
         self._job = waiting.job
-        wait = plan.wait_of(waiting)
+        wait = plan.wait_of(waiting, snap.unmet)
         self._reasons: tuple[Reason, ...] = () if wait is None else wait.reasons
 
     def explain(

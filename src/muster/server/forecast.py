@@ -146,7 +146,7 @@ def forecast_new(
         if start.job == job.id:
             return Forecast(starts_at=now, nodes=tuple(dict.fromkeys(s.node for s in start.seats)))
     waiting = find_waiting(snap, job.id)
-    wait = None if waiting is None else plan.wait_of(waiting)
+    wait = None if waiting is None else plan.wait_of(waiting, snap.unmet)
     reason = None if wait is None else wait.reasons[0]
     if reason is not None and reason.infeasible:
         return Forecast(reason)

@@ -45,7 +45,8 @@ class Future(Fold):
         self._teams, self._tenancy = dict(snap.tenancy.teams), snap.tenancy
         self._hardware, self._room = snap.hardware, snap.room.copy()
         self._lanes = {key: list(lane) for key, lane in snap.lanes.items()}
-        self._ineligible, self._unmet = dict(snap.ineligible), dict(snap.unmet)
+        self._ineligible, self._timed = dict(snap.ineligible), dict(snap.timed)
+        self._unmet = dict(snap.unmet)
         self._running, self._held = dict(snap.running), dict(snap.held)
         self._accounts, self._active = dict(snap.accounts), dict(snap.active)
         self._arrays, self._tally = dict(snap.array_running), snap.tally

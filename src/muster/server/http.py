@@ -78,7 +78,7 @@ class App:
         if scope["type"] != "http":
             return None
         try:
-            route, values = self._found(scope["method"], scope["path"])
+            route, values = self._found(scope["method"], scope["raw_path"].decode("latin-1"))
             call = await self._understood(route, values, scope, receive)
             answer = await route.handler(call)
             if isinstance(answer, Streamed):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from muster import __version__
+from muster.application.names import parse_name
 from muster.engines.local.grants import Grant
 from muster.home import Home
 from muster.model.errors import UnknownChoice
@@ -124,7 +125,7 @@ class Place:
             raise UnknownChoice("role", role, list(get_args(Role)))
         token = new_token()
         now = self._service.now()
-        self._service.keep_token(Token(token_hash(token), user, role, now, now + days * DAY))
+        self._service.keep_token(Token(token_hash(token), parse_name(user), role, now, now + days * DAY))
         await self._service.durable()
         return answers.Token(token)
 

@@ -10,7 +10,7 @@ from muster.application.request import Request
 from muster.model.errors import BadInput
 from muster.model.state import State
 from muster.server import answers, inventory
-from muster.server.commands import Commands, check_id
+from muster.server.commands import Commands, ids_in
 from muster.server.errors import Forbidden
 from muster.server.http import Call, Route, Streamed
 from muster.server.logs import followed, lines_of
@@ -72,7 +72,7 @@ class ReportBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TokenBody(msgspec.Struct, forbid_unknown_fields=True):
-    user: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    user: Annotated[str, msgspec.Meta(max_length=64)]
     role: str = "user"
     days: Days = 90.0
 
@@ -165,7 +165,7 @@ class Routes:
     async def events(self, call: Call) -> Streamed:
         only = call.query.job
         if only is not None:
-            check_id(only)
+            ids_in(only)  # refuses what is none
         return Streamed("text/event-stream", self._changes(only))
 
     async def _changes(self, only: str | None) -> AsyncIterator[bytes]:

@@ -49,7 +49,7 @@ class Views:
         job = waiting.job
         view = self._of(job, state)
         view.attempt = waiting.attempt
-        wait = self.plan.wait_of(waiting)
+        wait = self.plan.wait_of(waiting, self._fold.unmet)
         view.reason = wait.reasons[0].sentence() if wait else "was submitted just now"
         view.log = self._log(job.id, waiting.attempt) if waiting.attempt else None
         return view

@@ -64,22 +64,31 @@ def with_job(snap: Snapshot, job: Job) -> Snapshot:
 def with_change(snap: Snapshot, waiting: Waiting, job: Job) -> Snapshot:
     """As if a waiting job had asked for something else, under the same id."""
     changed = msgspec.structs.replace(waiting, job=job, lane=LaneKey.of(job), asked=job.gang.asked())
-    lanes, ineligible = dict(snap.lanes), dict(snap.ineligible)
+    lanes, ineligible, timed = dict(snap.lanes), dict(snap.ineligible), dict(snap.timed)
+    timed.pop(job.id, None)
     if ineligible.pop(job.id, None) is None:
         rest = [w for w in lanes.pop(waiting.lane) if w.job.id != job.id]
         if rest:
             lanes[waiting.lane] = rest
     promised = tuple(changed if w.job.id == job.id else w for w in snap.promised)
-    left = msgspec.structs.replace(apart(snap), lanes=lanes, ineligible=ineligible, promised=promised)
+    left = msgspec.structs.replace(
+        apart(snap), lanes=lanes, ineligible=ineligible, timed=timed, promised=promised
+    )
     return entered(left, changed)
 
 
 def entered(snap: Snapshot, waiting: Waiting) -> Snapshot:
     """With one more in the queue."""
     if is_set_apart(snap, waiting.job):
-        return msgspec.structs.replace(snap, ineligible={**snap.ineligible, waiting.job.id: waiting})
+        one = {waiting.job.id: waiting}
+        timed = {**snap.timed, **one} if _waits_for_a_time(snap, waiting.job) else snap.timed
+        return msgspec.structs.replace(snap, ineligible={**snap.ineligible, **one}, timed=timed)
     lanes = {**snap.lanes, waiting.lane: _by_age([*snap.lanes.get(waiting.lane, ()), waiting])}
     return msgspec.structs.replace(snap, lanes=lanes)
+
+
+def _waits_for_a_time(snap: Snapshot, job: Job) -> bool:
+    return not job.held and job.id not in snap.unmet and job.id not in snap.doomed
 
 
 def is_set_apart(snap: Snapshot, job: Job) -> bool:
@@ -210,6 +219,7 @@ def _reduced(snap: Snapshot, chosen: Iterable[Waiting]) -> Snapshot:
         snap,
         lanes={key: _by_age(lane) for key, lane in lanes.items()},
         ineligible=ineligible,
+        timed={j: w for j, w in ineligible.items() if _waits_for_a_time(snap, w.job)},
         unmet={j: _members(snap, jobs.values(), snap.unmet[j]) for j in jobs if j in snap.unmet},
         doomed={},
         promised=tuple(jobs[w.job.id] for w in snap.promised if w.job.id in jobs),

@@ -190,7 +190,7 @@ class _Notes:
         snap = loop.fold.snapshot()
         for jobs in snap.lanes.values():
             for waiting in jobs:
-                wait = loop.plan.wait_of(waiting)
+                wait = loop.plan.wait_of(waiting, snap.unmet)
                 if wait is not None and wait.infeasible:
                     self._by_id[waiting.job.id].infeasible = wait.reasons[0].sentence()
 

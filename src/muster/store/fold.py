@@ -77,6 +77,7 @@ class Fold:
         self._inventory_changed = False
         self._lanes: dict[LaneKey, list[Waiting]] = {}
         self._ineligible: dict[JobId, Waiting] = {}
+        self._timed: dict[JobId, Waiting] = {}  # of these, who wait for nothing but a time
         self._unmet: dict[JobId, tuple[JobId, ...]] = {}
         self._dependents: dict[JobId, list[JobId]] = {}
         self._doomed: dict[JobId, Outcome] = {}
@@ -285,7 +286,7 @@ class Fold:
     def _queue(self, waiting: Waiting) -> None:
         job = waiting.job
         if job.held or job.id in self._unmet or job.id in self._doomed or job.begin_at is not None:
-            self._ineligible[job.id] = waiting
+            self._set_apart(waiting)
             return
         lane = self._lanes.setdefault(waiting.lane, [])
         if lane and by_age(lane[-1]) > by_age(waiting):
@@ -293,9 +294,16 @@ class Fold:
         else:
             lane.append(waiting)
 
+    def _set_apart(self, waiting: Waiting) -> None:
+        job = waiting.job
+        self._ineligible[job.id] = waiting
+        if not job.held and job.id not in self._unmet and job.id not in self._doomed:
+            self._timed[job.id] = waiting
+
     def _unqueue(self, waiting: Waiting) -> None:
         job_id = waiting.job.id
         self._promised.pop(job_id, None)
+        self._timed.pop(job_id, None)
         if self._ineligible.pop(job_id, None) is not None:
             return
         lane = self._lanes[waiting.lane]
@@ -475,6 +483,7 @@ class Fold:
             tenancy=self._tenancy,
             lanes=self._lanes,
             ineligible=self._ineligible,
+            timed=self._timed,
             unmet=self._unmet,
             doomed=self._doomed,
             running=self._running,
@@ -503,6 +512,7 @@ class Fold:
         self._room = _copied(self._room)
         self._lanes = {key: list(jobs) for key, jobs in self._lanes.items()}
         self._ineligible = dict(self._ineligible)
+        self._timed = dict(self._timed)
         self._unmet = dict(self._unmet)
         self._doomed = dict(self._doomed)
         self._running = dict(self._running)
@@ -523,6 +533,10 @@ class Fold:
     @property
     def ineligible(self) -> Mapping[JobId, Waiting]:
         return self._ineligible
+
+    @property
+    def unmet(self) -> Mapping[JobId, tuple[JobId, ...]]:
+        return self._unmet
 
     @property
     def running(self) -> Mapping[JobId, Running]:

@@ -108,13 +108,13 @@ class _Shared:
 def _restored(image: Image, fold: Fold) -> Fold:
     shared = _Shared(image)
     _restore_inventory(image, fold)
+    fold._unmet, fold._doomed = image.unmet, image.doomed  # who waits for nothing but a time depends on it
     _restore_jobs(image, fold, shared)
     fold._accounts = {(team, owner): account for team, owner, account in image.accounts}
     fold._active = {(team, owner): count for team, owner, count in image.active}
     for array, run in image.arrays:
         template = shared.job(array.template, run)
         fold.arrays[template.id] = replace(array, template=template)
-    fold._unmet, fold._doomed = image.unmet, image.doomed
     for job_id in fold.records:  # in the order in which they came, as they are told in that order
         for other in image.unmet.get(job_id, ()):
             fold._dependents.setdefault(other, []).append(job_id)
@@ -162,7 +162,8 @@ def _remember_ended(image: Image, fold: Fold) -> None:
 
 def _restore_queue(image: Image, fold: Fold) -> None:
     waiting = {j: record.waiting for j, record in fold.records.items() if record.waiting is not None}
-    fold._ineligible = {job_id: waiting.pop(job_id) for job_id in image.ineligible}
+    for job_id in image.ineligible:
+        fold._set_apart(waiting.pop(job_id))
     fold._lanes = {waiting[head].lane: [] for head in image.lanes}
     for one in waiting.values():
         fold._lanes[one.lane].append(one)
