@@ -49,7 +49,7 @@ class Server:
 
     def start(self) -> Self:
         self.launch()
-        until(self.answers, lambda: f"the server to answer; it said: {self.said()}")
+        until(self.answers, lambda: f"the server to answer; it said: {self.said()[-2000:]}")
         return self
 
     def launch(self) -> None:
@@ -63,7 +63,7 @@ class Server:
 
     def answers(self) -> bool:
         assert self.process is not None
-        assert self.process.poll() is None, f"the server has ended: {self.said()}"
+        assert self.process.poll() is None, f"the server has ended: {self.said()[-2000:]}"
         try:
             with self.client() as client:
                 return bool(client.health()["pid"] == self.process.pid)

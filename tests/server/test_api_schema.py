@@ -89,7 +89,7 @@ def test_everything_is_described(tcp: Tcp) -> None:
 def test_what_is_allowed_is_answered_as_described(tcp: Tcp, subtests: pytest.Subtests) -> None:
     for operation in tcp.operations():
 
-        @some(12)
+        @some(20)
         @given(case=operation.as_strategy(), job=tcp.ids, real=st.booleans())
         def holds(case: Case, job: str, real: bool) -> None:
             if real and case.path_parameters:
@@ -105,7 +105,7 @@ def test_what_is_not_allowed_is_refused_as_described(tcp: Tcp, subtests: pytest.
         if not any(operation.iter_parameters()) and not operation.body:
             continue  # there is nothing that could be wrong
 
-        @some(12)
+        @some(20)
         @given(case=operation.as_strategy(GenerationMode.NEGATIVE))
         def holds(case: Case) -> None:
             answer = tcp.ask(case, identified=True)

@@ -13,7 +13,7 @@ from muster.model.errors import BadInput
 from muster.model.node import Device, Node
 from muster.model.policy import PRESETS, Policy
 from muster.model.tenancy import Quota, Team, Tenancy
-from muster.model.units import DAY, GIB, MIB
+from muster.model.units import DAY, GIB, HOUR, MIB
 from muster.server.config import BadConfig, Config, parse_config, read_config
 from muster.server.config_layout import KEYS
 from muster.server.config_tables import Limits, Machine
@@ -91,11 +91,11 @@ def test_teams_come_parents_first() -> None:
 
 
 def test_a_user_s_limits_change_some_of_everybody_s() -> None:
-    text = '[limits]\njobs_running = 4\nlog_bytes = "1M"\n[user.ada.limits]\njobs_running = "unlimited"\n'
+    text = '[limits]\ntime_most = "4h"\nlog_bytes = "1M"\n[user.ada.limits]\ntime_most = "unlimited"\n'
     config = parsed(text + "[user.ben]\nlimits = { jobs_waiting = 2 }")
-    assert config.limits_of("ada") == Limits(jobs_running=None, log_bytes=MIB)
-    assert config.limits_of("ben") == Limits(jobs_running=4, log_bytes=MIB, jobs_waiting=2)
-    assert config.limits_of("cy") == config.limits == Limits(jobs_running=4, log_bytes=MIB)
+    assert config.limits_of("ada") == Limits(log_bytes=MIB)
+    assert config.limits_of("ben") == Limits(time_most_seconds=4 * HOUR, log_bytes=MIB, jobs_waiting=2)
+    assert config.limits_of("cy") == config.limits == Limits(time_most_seconds=4 * HOUR, log_bytes=MIB)
 
 
 def test_users_belong_to_the_teams_that_list_them_and_to_their_own() -> None:

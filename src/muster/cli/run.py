@@ -15,7 +15,7 @@ from muster.cli.parse import Parser
 from muster.cli.submit import warn
 from muster.cli.text import remark
 from muster.client import Client, NoServer
-from muster.model.errors import MusterError
+from muster.model.errors import BadInput, MusterError
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def define(parser: Parser) -> None:
 
 
 def run(given: Namespace) -> int:
+    if given.array or given.param:
+        raise BadInput("run waits for one job; submit an array or a sweep with: muster submit")
     with Client() as client:
         view = client.post("/jobs", body_of(given))
         warn(view)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from muster.home import Home
+from muster.model.errors import MusterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def _detached(home: Home) -> int:
     """Start it in the background, and wait until it answers."""
     import subprocess
 
+    if _answers(home):
+        raise MusterError(f"a Muster server is already up at {home.socket}; stop it first with: muster down")
     home.make()
     log = home.path / "server.log"
     words = [word for word in sys.argv[1:] if word != "--detach"]
@@ -86,7 +89,8 @@ def _answers(home: Home) -> bool:
     from muster.client import Client, NoServer
 
     try:
-        Client(home=home.path).health()
+        with Client(home=home.path) as client:
+            client.health()
     except NoServer:
         return False
     return True

@@ -66,6 +66,7 @@ class JobView(msgspec.Struct):
     cwd: str
     log: str | None
     purpose: str | None
+    parts: int = 1  # processes that start together
     after: list[str] = []
     retries: int = 0
     params: dict[str, str] = {}

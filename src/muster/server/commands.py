@@ -23,13 +23,14 @@ from muster.model.events import (
     Suspended,
     Withdrawn,
 )
-from muster.model.job import Dependency, Job, JobId
+from muster.model.job import Dependency, Gang, Job, JobId
 from muster.model.plan import Action, Evict, Resume, Stop, Suspend
+from muster.model.run import GRACE_SECONDS, Run
 from muster.model.state import State
 from muster.model.units import show_seconds
 from muster.schedule.offers import impossible
 from muster.server.answers import JobView
-from muster.server.config_tables import Config
+from muster.server.config_tables import Config, Limits
 from muster.server.errors import Forbidden, NotFound, StoreTrouble
 from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
@@ -78,16 +79,16 @@ class Commands:
             job_id=service.next_id(),
             owner=person.name,
             team=default_team(person),
-            user=_user_of(person),
+            user="",
             environment_key=key,
             now=now,
         )
-        job = self._shared(built.job)
+        job = built.job
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
-        job = self._limited(person, job, len(built.indices) or 1)
+        job = _run_as(_user_of(person), self._limited(person, job, len(built.indices) or 1))
         self._check_possible(job)
-        job = self._with_dependencies(job)
+        job = self._shared(self._with_dependencies(job))
         return Entry(job, _event(now, built, job), tuple(built.warnings))
 
     def environment(self, key: str) -> dict[str, str]:
@@ -131,15 +132,19 @@ class Commands:
             raise BadInput(
                 f"jobs may run {show_seconds(most)} at most here; this one asks for {show_seconds(asked)}"
             )
-        return msgspec.structs.replace(job, time_limit_seconds=asked)
+        replace = msgspec.structs.replace
+        return replace(
+            job, time_limit_seconds=asked, gang=_remembering(job.gang, limits), run=_within(job.run, limits)
+        )
 
     def _with_dependencies(self, job: Job) -> Job:
-        """Those on jobs that ended long ago are answered from history, and left out if they are met."""
+        """Those on jobs that have ended are answered at once, and left out if they are met."""
         left: list[Dependency] = []
         for dependency in job.after:
-            if self._service.is_known(dependency.job):
+            outcome = self._service.outcome_of(dependency.job)
+            if outcome is None and self._service.is_known(dependency.job):
                 left.append(dependency)
-            elif (outcome := self._service.old_outcome(dependency.job)) is None:
+            elif outcome is None:
                 raise NotFound(f"there is no job {dependency.job} to wait for")
             elif not meets(dependency, outcome):
                 raise BadInput(f"job {dependency.job} has ended as {outcome}: this job could never start")
@@ -302,6 +307,32 @@ def ids_in(job_id: str) -> list[JobId]:
     return ids
 
 
+def _run_as(user: str, job: Job) -> Job:
+    if job.run is None or not user:
+        return job
+    return msgspec.structs.replace(job, run=msgspec.structs.replace(job.run, user=user))
+
+
+def _remembering(gang: Gang, limits: Limits) -> Gang:
+    """With the memory that a part gets which asks for none."""
+    default, replace = limits.memory_default_bytes, msgspec.structs.replace
+    if default is None or all(part.shape.memory_bytes for part in gang.parts):
+        return gang
+    parts = tuple(
+        part if part.shape.memory_bytes else replace(part, shape=replace(part.shape, memory_bytes=default))
+        for part in gang.parts
+    )
+    return replace(gang, parts=parts)
+
+
+def _within(run: Run | None, limits: Limits) -> Run | None:
+    """With a log no longer than allowed, and the grace of this place unless another was asked for."""
+    if run is None:
+        return None
+    grace = limits.grace_seconds if run.grace_seconds == GRACE_SECONDS else run.grace_seconds
+    return msgspec.structs.replace(run, log_bytes=min(run.log_bytes, limits.log_bytes), grace_seconds=grace)
+
+
 def _environment(request: Request) -> tuple[str, bytes]:
     """The submitter's environment under a key that follows from it: most submissions share one."""
     body = msgspec.json.encode(request.environment, order="sorted")
@@ -317,6 +348,8 @@ def _event(now: float, built: Built, job: Job) -> Submitted | ArraySubmitted:
 def _user_of(person: Person) -> str:
     """The system user to run as: only root can become somebody else."""
     if os.geteuid() == 0:
+        if person.uid is None:
+            raise Forbidden(f"this machine has no user {person.name} to run jobs as")
         return person.name if person.uid != 0 else ""
     if person.uid == os.geteuid():
         return ""

@@ -102,7 +102,6 @@ _MACHINE: Spec = {
 }
 _LIMITS: Spec = {
     "jobs_waiting": ("jobs_waiting", values.count),
-    "jobs_running": ("jobs_running", or_unlimited(values.count)),
     "array_members": ("array_members", values.count),
     "time_default": ("time_default_seconds", or_unlimited(above_zero(values.span))),
     "time_most": ("time_most_seconds", or_unlimited(above_zero(values.span))),

@@ -60,7 +60,6 @@ class Limits(msgspec.Struct, frozen=True):
     """What one user may have at most, and what a job gets that asks for nothing. None: no limit."""
 
     jobs_waiting: int = 1_000_000
-    jobs_running: int | None = None
     array_members: int = 100_000
     time_default_seconds: float | None = None
     time_most_seconds: float | None = None

@@ -54,7 +54,7 @@ class Route(msgspec.Struct, frozen=True):
     method: Literal["GET", "POST"]
     path: str
     handler: Callable[[Call], Awaitable[Any]]
-    answer: Any  # the type; None for a stream
+    answer: Any  # its type, or the content type of a stream
     summary: str
     query: type[msgspec.Struct] = NoQuery
     body: type[msgspec.Struct] | None = None

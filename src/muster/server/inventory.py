@@ -9,6 +9,7 @@ from typing import get_args
 from muster import __version__
 from muster.application.names import parse_name
 from muster.engines.local.grants import Grant
+from muster.engines.local.logs import log_name
 from muster.home import Home
 from muster.model.errors import UnknownChoice
 from muster.model.job import JobId
@@ -17,7 +18,7 @@ from muster.model.tenancy import Quota
 from muster.model.units import DAY, MILLI
 from muster.server import answers
 from muster.server.config_tables import Config
-from muster.server.errors import Forbidden
+from muster.server.errors import Forbidden, NotFound
 from muster.server.people import Person, Role, new_token, token_hash
 from muster.server.service import Service
 from muster.store.rows import Token
@@ -98,9 +99,10 @@ class Place:
         entry = None if record is None else record.running or record.waiting
         return [] if entry is None else [_grant(g) for g in self._service.engine.grants(entry.job)]
 
-    def log_path(self, job_id: JobId, attempt: int, part: int | None) -> Path:
-        name = f"{attempt}.log" if not part else f"{attempt}.{part}.log"
-        return self._home.logs / job_id / name
+    def log_path(self, job_id: JobId, attempt: int, part: int, parts: int) -> Path:
+        if part >= parts:
+            raise NotFound(f"job {job_id} has {parts} parts, counted from 0; there is no part {part}")
+        return self._home.logs / job_id / log_name(attempt, part, parts)
 
     # --- The server ---------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -25,7 +25,7 @@ _ERRORS = {
 
 def describe(routes: Sequence[Route]) -> dict[str, Any]:
     """The whole document."""
-    types = [t for route in routes for t in (route.answer, route.body) if t is not None]
+    types = [t for route in routes for t in (*_kinds(route), route.body) if isinstance(t, type)]
     _, components = msgspec.json.schema_components([*types, Error], ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -69,9 +69,16 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _answer(route: Route) -> dict[str, Any]:
-    if route.answer is None:
-        return {"description": "A stream.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    return {"description": "Done.", "content": {"application/json": {"schema": _ref(route.answer)}}}
+    if isinstance(route.answer, str):
+        return {"description": "A stream.", "content": {route.answer: {"schema": {"type": "string"}}}}
+    kinds = [{"type": "object"} if kind is dict else _ref(kind) for kind in _kinds(route)]
+    schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
+
+
+def _kinds(route: Route) -> tuple[Any, ...]:
+    """The types that it answers with: mostly one."""
+    return get_args(route.answer) or (route.answer,)
 
 
 def _errors(route: Route) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class LogQuery(msgspec.Struct, forbid_unknown_fields=True):
     follow: bool = False
     offset: Offset = 0
     attempt: Count | None = None
-    part: Count | None = None
+    part: Count = 0
 
 
 class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -152,7 +152,7 @@ class Routes:
 
         def log_of() -> Path | None:
             attempt = q.attempt or self._commands.view(job_id).attempt
-            return self._place.log_path(job_id, attempt, q.part) if attempt else None
+            return self._place.log_path(job_id, attempt, q.part, view.parts) if attempt else None
 
         if not q.follow:
             path = log_of()
@@ -160,7 +160,7 @@ class Routes:
         return Streamed(_TEXT, followed(log_of, lambda: self._is_over(job_id), q.offset))
 
     def _is_over(self, job_id: str) -> bool:
-        return self._commands.view(job_id).state is State.ENDED
+        return self._service.stream.is_closed or self._commands.view(job_id).state is State.ENDED
 
     async def events(self, call: Call) -> Streamed:
         only = call.query.job
@@ -228,7 +228,7 @@ class Routes:
                 "POST",
                 f"{v1}/jobs",
                 self.submit,
-                a.JobView,
+                a.JobView | a.Forecast,
                 "Submit a job, an array or a sweep.",
                 query=SubmitQuery,
                 body=Request,
@@ -248,7 +248,9 @@ class Routes:
                 body=ReportBody,
                 errors=acts,
             ),
-            Route("GET", f"{job}/log", self.log, None, "What it printed.", query=LogQuery, errors=(403,)),
+            Route(
+                "GET", f"{job}/log", self.log, "text/plain", "What it printed.", query=LogQuery, errors=(403,)
+            ),
             Route("GET", f"{job}/why", self.why, a.Why, "Why it waits, and when it will start."),
             Route(
                 "POST",
@@ -266,7 +268,7 @@ class Routes:
                 "GET",
                 f"{v1}/events",
                 self.events,
-                None,
+                "text/event-stream",
                 "Changes of jobs, as they happen.",
                 query=EventsQuery,
             ),

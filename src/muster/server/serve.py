@@ -94,7 +94,8 @@ class _Server:
         self._commands = Commands(service, self._config)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         routes = Routes(service, self._commands, When(service, np.random.default_rng()), self._place)
-        self._uvicorn = _Uvicorn(_uvicorn_config(App(routes.table(), self._identity())))
+        app = App(routes.table(), self._identity())
+        self._uvicorn = _Uvicorn(_uvicorn_config(app), service.stream.close)
         sockets = self._sockets()
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
         watching = asyncio.create_task(self._watch_configuration())
@@ -181,7 +182,16 @@ class _Uvicorn(uvicorn.Server):
     """One that only stops serving when it is told to end.
 
     The original then raises the signal again, which would end the process before the rest is written down.
+    And those who listen for changes are let go before it waits for the rest.
     """
+
+    def __init__(self, config: uvicorn.Config, before_shutdown: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._before_shutdown = before_shutdown
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_shutdown()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -431,7 +431,8 @@ class Service:
         found = self.journal.job(job_id)
         return None if found is None else msgspec.json.decode(found.body, type=JobView)
 
-    def old_outcome(self, job_id: JobId) -> Outcome | None:
+    def outcome_of(self, job_id: JobId) -> Outcome | None:
+        """How a job or an array has ended, lately or long ago."""
         view = self.look_up(job_id)
         return None if view is None else view.outcome
 

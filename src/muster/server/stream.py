@@ -13,6 +13,13 @@ class Stream:
 
     def __init__(self) -> None:
         self._listeners: set[_Listener] = set()
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Nothing more will change here: let everybody go."""
+        self.is_closed = True
+        for listener in self._listeners:
+            listener.wake()
 
     def publish(self, changed: Iterable[JobId]) -> None:
         for listener in self._listeners:
@@ -23,7 +30,7 @@ class Stream:
         listener = _Listener(only)
         self._listeners.add(listener)
         try:
-            while True:
+            while not self.is_closed:
                 yield await listener.next()
         finally:
             self._listeners.discard(listener)
@@ -40,6 +47,9 @@ class _Listener:
             if self._only is None or job_id == self._only or job_id.startswith(f"{self._only}_"):
                 self._changed[job_id] = None
                 self._awake.set()
+
+    def wake(self) -> None:
+        self._awake.set()
 
     async def next(self) -> list[JobId]:
         try:

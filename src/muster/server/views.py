@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice
 
+from muster.engines.local.logs import log_name
 from muster.home import Home
 from muster.model.events import Exited, Outcome, Withdrawn
 from muster.model.job import Job, JobId
@@ -51,7 +52,7 @@ class Views:
         view.attempt = waiting.attempt
         wait = self.plan.wait_of(waiting, self._fold.unmet)
         view.reason = wait.reasons[0].sentence() if wait else "was submitted just now"
-        view.log = self._log(job.id, waiting.attempt) if waiting.attempt else None
+        view.log = self._log(job, waiting.attempt) if waiting.attempt else None
         return view
 
     def _running(self, running: Running) -> JobView:
@@ -61,12 +62,12 @@ class Views:
         view.nodes = list(dict.fromkeys(seat.node for seat in running.seats))
         view.devices = sorted({g for seat in running.seats for g in seat.devices})
         view.reason = running.because
-        view.log = self._log(job.id, running.attempt)
+        view.log = self._log(job, running.attempt)
         view.metrics = self.metrics.get(job.id, {})
         return view
 
-    def _log(self, job_id: JobId, attempt: int) -> str:
-        return f"{self._logs}/{job_id}/{attempt}.log"
+    def _log(self, job: Job, attempt: int) -> str:
+        return f"{self._logs}/{job.id}/{log_name(attempt, 0, job.gang.size)}"
 
     def _of(self, job: Job, state: State) -> JobView:
         asked, run = job.gang.asked(), job.run
@@ -96,6 +97,7 @@ class Views:
             cwd=run.cwd if run else "",
             log=None,
             purpose=job.charter.purpose,
+            parts=job.gang.size,
             after=[d.job for d in job.after],
             retries=job.retries,
             params=dict(job.params),

@@ -96,8 +96,8 @@ class Keeper:
             processes.adopt_orphans()
         self._recall()
         while not (self._going and not self._attempts):
+            self._say()  # which may find that nobody listens any more
             self._linger()
-            self._say()
             ready = self._selector.select(self.timers.wait_seconds())
             for call in (*(key.data for key, _ in ready), self.timers.run):
                 self._dare(call)
