@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 import case
 from room_check import validate
+
+# The same examples in every run, and no verdict by the clock: how long one takes is the machine's affair.
+settings.register_profile("muster", derandomize=True, deadline=None, database=None)
+settings.load_profile("muster")
 
 
 @pytest.fixture(autouse=True)
