@@ -11,7 +11,7 @@ from worlds import ANY, play, quick, world_of
 from muster.model.plan import Plan
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
-from muster.server.explain import explain
+from muster.server.outlook.explain import explain
 
 
 @quick(25)

@@ -11,7 +11,7 @@ from muster.model.events import Outcome
 from muster.model.job import Priority
 from muster.model.policy import Policy
 from muster.model.state import State
-from muster.server.explain import Explanation, explain, explain_ended
+from muster.server.outlook.explain import Explanation, explain, explain_ended
 
 
 def ticking(step: float = 0.0005) -> Callable[[], float]:

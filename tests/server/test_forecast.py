@@ -12,7 +12,7 @@ from muster.model.job import Job
 from muster.model.policy import Policy
 from muster.model.reasons import TooLarge
 from muster.model.snapshot import Snapshot
-from muster.server.forecast import Estimate, accuracy, estimate, forecast_new
+from muster.server.outlook.forecast import Estimate, accuracy, estimate, forecast_new
 
 HOUR, MINUTE = 3600.0, 60.0
 

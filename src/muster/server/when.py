@@ -15,8 +15,8 @@ from numpy.random import Generator
 from muster.model.job import Job, JobId
 from muster.model.state import State
 from muster.server import answers
-from muster.server import forecast as forecasts
-from muster.server.explain import Explanation, explain, explain_ended
+from muster.server.outlook import forecast as forecasts
+from muster.server.outlook.explain import Explanation, explain, explain_ended
 from muster.server.service import Service
 from muster.store.rows import Estimate
 

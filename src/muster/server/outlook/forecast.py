@@ -36,11 +36,11 @@ from muster.model.units import HOUR, MINUTE, show_seconds
 from muster.schedule import schedule
 from muster.schedule.fit import never
 from muster.schedule.predict import estimate as run_time
-from muster.server.arrivals import Arrivals, Coming
-from muster.server.drain import Backlog, weigher
-from muster.server.future import Played, RunTimes, play
-from muster.server.lengths import Lengths, Limits
-from muster.server.world import World, apart, find_waiting, with_job, world_around
+from muster.server.outlook.arrivals import Arrivals, Coming
+from muster.server.outlook.drain import Backlog, weigher
+from muster.server.outlook.future import Played, RunTimes, play
+from muster.server.outlook.lengths import Lengths, Limits
+from muster.server.outlook.world import World, apart, find_waiting, with_job, world_around
 
 BUDGET_SECONDS = 0.2
 ANSWER_SECONDS = 0.14  # of the three tenths of a second that a person's question may take in all

@@ -16,7 +16,7 @@ from muster.model.snapshot import Snapshot, Waiting
 from muster.model.units import GIB, HOUR, MIB, MILLI, MINUTE
 from muster.schedule import schedule
 from muster.schedule.predict import spread
-from muster.server.world import entered, find_waiting, with_change, world_around
+from muster.server.outlook.world import entered, find_waiting, with_change, world_around
 
 Change = tuple[str, Job]  # as options of the command line, and the job with it
 

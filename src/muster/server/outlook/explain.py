@@ -21,9 +21,9 @@ from muster.model.state import State
 from muster.model.tenancy import ROOT
 from muster.model.units import show_bytes, show_milli
 from muster.schedule.predict import leaves_at
-from muster.server.forecast import ANSWER_SECONDS, Clock, Estimate, ShowTime, estimate, said
-from muster.server.sooner import Sooner, changes, sooner
-from muster.server.world import find_waiting
+from muster.server.outlook.forecast import ANSWER_SECONDS, Clock, Estimate, ShowTime, estimate, said
+from muster.server.outlook.sooner import Sooner, changes, sooner
+from muster.server.outlook.world import find_waiting
 
 _TO_ESTIMATE = 0.6  # of the budget; the rest is for what would help
 _TO_TRY = 0.2  # of the budget, for one change

@@ -17,9 +17,9 @@ from muster.model.plan import Action, Evict, Start, Stop
 from muster.model.policy import Policy
 from muster.model.snapshot import Running, Snapshot, Waiting
 from muster.model.state import State
-from muster.server.arrivals import Coming
 from muster.server.loop import Loop
-from muster.server.world import World, lasting_memory
+from muster.server.outlook.arrivals import Coming
+from muster.server.outlook.world import World, lasting_memory
 from muster.store.fold import Fold
 from muster.store.records import Record
 

@@ -1,0 +1,1 @@
+"""What will be: start estimates by simulation from the present, and what follows from them for people."""
