@@ -186,41 +186,33 @@ class Commands:
         )
 
     async def requeue(self, person: Person, job_id: str) -> JobView:
-        now = self._service.now()
-        said = f"requeued by {person.name}"
+        now, said = self._service.now(), f"requeued by {person.name}"
 
-        def step(record: Record) -> Step | None:
-            running = record.running
-            if running is None or running.state is State.STOPPING:
-                return None
-            job, attempt = running.job.id, running.attempt
+        def step(job: JobId, attempt: int) -> Step:
             return Evicting(now, job, attempt, said), Evict(job, attempt, said)
 
-        return await self._each(person, job_id, step, "requeued: it is not running")
+        living = _of_running(step, State.STARTING, State.RUNNING, State.SUSPENDED)
+        return await self._each(person, job_id, living, "requeued: it is not running")
 
     async def suspend(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
 
-        def step(record: Record) -> Step | None:
-            running = record.running
-            if running is None or running.state is not State.RUNNING:
-                return None
-            job, attempt = running.job.id, running.attempt
+        def step(job: JobId, attempt: int) -> Step:
             return Suspended(now, job, attempt), Suspend(job, attempt)
 
-        return await self._each(person, job_id, step, "suspended: it is not running")
+        return await self._each(
+            person, job_id, _of_running(step, State.RUNNING), "suspended: it is not running"
+        )
 
     async def resume(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
 
-        def step(record: Record) -> Step | None:
-            running = record.running
-            if running is None or running.state is not State.SUSPENDED:
-                return None
-            job, attempt = running.job.id, running.attempt
+        def step(job: JobId, attempt: int) -> Step:
             return Resumed(now, job, attempt), Resume(job, attempt)
 
-        return await self._each(person, job_id, step, "resumed: it is not suspended")
+        return await self._each(
+            person, job_id, _of_running(step, State.SUSPENDED), "resumed: it is not suspended"
+        )
 
     async def report(
         self, person: Person, job_id: str, values: dict[str, float], step: float | None
@@ -276,6 +268,18 @@ class Commands:
         if found is None:
             raise NotFound(f"there is no job {job_id}; muster ps -a lists all")
         return found
+
+
+def _of_running(make: Callable[[JobId, int], Step], *states: State) -> Callable[[Record], Step | None]:
+    """A step for jobs that have seats and are in one of these states."""
+
+    def step(record: Record) -> Step | None:
+        running = record.running
+        if running is None or running.state not in states:
+            return None
+        return make(running.job.id, running.attempt)
+
+    return step
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -48,12 +48,15 @@ class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing can be asked."""
 
 
+Handler = Callable[[Call], Awaitable[Any]]
+
+
 class Route(msgspec.Struct, frozen=True):
     """One thing that the API can do."""
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Callable[[Call], Awaitable[Any]]
+    handler: Handler
     answer: Any  # its type, or the content type of a stream
     summary: str
     query: type[msgspec.Struct] = NoQuery

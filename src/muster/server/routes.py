@@ -12,7 +12,7 @@ from muster.model.state import State
 from muster.server import answers, inventory
 from muster.server.commands import Commands, ids_in
 from muster.server.errors import Forbidden
-from muster.server.http import Call, Route, Streamed
+from muster.server.http import Call, Handler, Route, Streamed
 from muster.server.logs import followed, lines_of
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
@@ -210,73 +210,74 @@ class Routes:
         return describe(self.table())
 
     def table(self) -> list[Route]:
-        a, v1 = answers, "/api/v1"
-        job = f"{v1}/jobs/{{id}}"
-        acts = (403, 409, 507)
-        act = [
-            Route("POST", f"{job}/{verb}", handler, a.JobView, summary, body=NoBody, errors=acts)
-            for verb, handler, summary in (
-                ("hold", self.hold, "Keep a waiting job from starting."),
-                ("release", self.release, "Let a held job start."),
-                ("requeue", self.requeue, "Stop a running job and let it wait again."),
-                ("suspend", self.suspend, "Let a running job stand still; it keeps what it holds."),
-                ("resume", self.resume, "Let a suspended job go on."),
-            )
-        ]
+        return [*self._of_jobs(), *self._of_one_job(), *self._of_the_place()]
+
+    def _of_jobs(self) -> list[Route]:
+        submitting = (403, 404, 413, 507)
         return [
             Route(
                 "POST",
-                f"{v1}/jobs",
+                f"{_V1}/jobs",
                 self.submit,
-                a.JobView | a.Forecast,
+                answers.JobView,
                 "Submit a job, an array or a sweep.",
                 query=SubmitQuery,
                 body=Request,
                 status=201,
-                errors=(403, 404, 413, 507),
+                errors=submitting,
             ),
-            Route("GET", f"{v1}/jobs", self.jobs, a.Jobs, "Jobs: running, waiting, ended.", query=JobsQuery),
-            Route("GET", job, self.job, a.JobView, "A job or an array."),
-            Route("POST", f"{job}/stop", self.stop, a.JobView, "End a job.", body=StopBody, errors=acts),
-            *act,
             Route(
                 "POST",
-                f"{job}/report",
-                self.report,
-                a.JobView,
-                "How it is doing.",
-                body=ReportBody,
-                errors=acts,
-            ),
-            Route(
-                "GET", f"{job}/log", self.log, "text/plain", "What it printed.", query=LogQuery, errors=(403,)
-            ),
-            Route("GET", f"{job}/why", self.why, a.Why, "Why it waits, and when it will start."),
-            Route(
-                "POST",
-                f"{v1}/plan",
+                f"{_V1}/plan",
                 self.plan,
-                a.Forecast,
+                answers.Forecast,
                 "What would happen, changing nothing.",
                 body=Request,
-                errors=(403, 404, 413),
+                errors=submitting,
             ),
-            Route("GET", f"{v1}/accuracy", self.accuracy, a.Accuracy, "How good past estimates were."),
-            Route("GET", f"{v1}/nodes", self.nodes, a.Nodes, "The machines."),
-            Route("GET", f"{v1}/teams", self.teams, a.Teams, "The teams."),
             Route(
                 "GET",
-                f"{v1}/events",
-                self.events,
-                "text/event-stream",
-                "Changes of jobs, as they happen.",
-                query=EventsQuery,
+                f"{_V1}/jobs",
+                self.jobs,
+                answers.Jobs,
+                "Jobs: running, waiting, ended.",
+                query=JobsQuery,
             ),
-            Route("GET", f"{v1}/whoami", self.whoami, a.Whoami, "Who you are here."),
-            Route("GET", f"{v1}/health", self.health, a.Health, "How the server is."),
+            Route("GET", f"{_V1}/events", self.events, None, "Changes of jobs.", query=EventsQuery),
+            Route("GET", f"{_V1}/accuracy", self.accuracy, answers.Accuracy, "How good past estimates were."),
+        ]
+
+    def _of_one_job(self) -> list[Route]:
+        job, view = f"{_V1}/jobs/{{id}}", answers.JobView
+        acts: tuple[tuple[str, Handler, type[msgspec.Struct], str], ...] = (
+            ("stop", self.stop, StopBody, "End a job."),
+            ("hold", self.hold, NoBody, "Keep a waiting job from starting."),
+            ("release", self.release, NoBody, "Let a held job start."),
+            ("requeue", self.requeue, NoBody, "Stop a running job and let it wait again."),
+            ("suspend", self.suspend, NoBody, "Let a running job stand still; it keeps what it holds."),
+            ("resume", self.resume, NoBody, "Let a suspended job go on."),
+            ("report", self.report, ReportBody, "How it is doing."),
+        )
+        return [
+            Route("GET", job, self.job, view, "A job or an array."),
+            Route("GET", f"{job}/log", self.log, None, "What it printed.", query=LogQuery, errors=(403,)),
+            Route("GET", f"{job}/why", self.why, answers.Why, "Why it waits, and when it will start."),
+            *(
+                Route("POST", f"{job}/{verb}", handler, view, summary, body=body, errors=(403, 409, 507))
+                for verb, handler, body, summary in acts
+            ),
+        ]
+
+    def _of_the_place(self) -> list[Route]:
+        a = answers
+        return [
+            Route("GET", f"{_V1}/nodes", self.nodes, a.Nodes, "The machines."),
+            Route("GET", f"{_V1}/teams", self.teams, a.Teams, "The teams."),
+            Route("GET", f"{_V1}/whoami", self.whoami, a.Whoami, "Who you are here."),
+            Route("GET", f"{_V1}/health", self.health, a.Health, "How the server is."),
             Route(
                 "POST",
-                f"{v1}/tokens",
+                f"{_V1}/tokens",
                 self.token,
                 a.Token,
                 "Make a token.",
@@ -284,11 +285,14 @@ class Routes:
                 status=201,
                 errors=(403,),
             ),
-            Route("POST", f"{v1}/down", self.down, a.Nothing, "Stop the server.", body=NoBody, errors=(403,)),
-            Route("GET", f"{v1}/openapi.json", self.openapi, dict, "This description."),
+            Route(
+                "POST", f"{_V1}/down", self.down, a.Nothing, "Stop the server.", body=NoBody, errors=(403,)
+            ),
+            Route("GET", f"{_V1}/openapi.json", self.openapi, dict, "This description."),
         ]
 
 
+_V1 = "/api/v1"
 _TEXT = "text/plain; charset=utf-8"
 
 

@@ -5,7 +5,6 @@ unless the borrower has said that it is done (``release``). So the single-thread
 and a server may decide in another thread while facts keep coming.
 """
 
-import math
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +49,7 @@ from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, T
 from muster.model.state import State, after
 from muster.model.tenancy import ROOT, Team, Tenancy
 from muster.schedule.shares import brought_to, charged, summed, with_rate
-from muster.store.records import ArrayRecord, Record, meets
+from muster.store.records import ArrayRecord, Record, by_age, end_of, meets
 
 
 class Fold:
@@ -176,8 +175,8 @@ class Fold:
             seats=event.seats,
             held=held_by(event.seats),
             placed_at=event.at,
-            expected_end=_end(event.at, event.expected_seconds),
-            latest_end=_end(event.at, event.at_most_seconds),
+            expected_end=end_of(event.at, event.expected_seconds),
+            latest_end=end_of(event.at, event.at_most_seconds),
             started_at=None,
             state=record.state,
             attained_seconds=waiting.attained_seconds,
@@ -578,14 +577,6 @@ def _copied(room: Room) -> Room:
     copy.log.base = room.log.base
     copy.log.nodes = list(room.log.nodes)
     return copy
-
-
-def _end(at: float, seconds: float | None) -> float:
-    return math.inf if seconds is None else at + seconds
-
-
-def by_age(waiting: Waiting) -> tuple[float, JobId]:
-    return (waiting.job.submitted_at, waiting.job.id)
 
 
 _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {

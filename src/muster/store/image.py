@@ -20,9 +20,9 @@ from muster.model.snapshot import LaneKey, Waiting
 from muster.model.state import State
 from muster.model.tenancy import Tenancy
 from muster.store.draw import Sketch
-from muster.store.fold import Fold, by_age
+from muster.store.fold import Fold
 from muster.store.layout import BrokenImage, Image, Row, decode_live, decode_runs, is_usable, sealed, unsealed
-from muster.store.records import Record
+from muster.store.records import Record, by_age
 
 __all__ = ["BrokenImage", "Image", "Sketch", "fold_from", "image_from", "image_of", "is_usable"]
 

@@ -1,9 +1,11 @@
 """Where a job, or an array, is in its life; and what of it a dependent looks at."""
 
+import math
+
 import msgspec
 
 from muster.model.events import Outcome
-from muster.model.job import After, Dependency, Job
+from muster.model.job import After, Dependency, Job, JobId
 from muster.model.snapshot import Running, Waiting
 from muster.model.state import State
 
@@ -37,3 +39,11 @@ def meets(dependency: Dependency, outcome: Outcome) -> bool:
     if dependency.after is After.ANY:
         return True
     return (outcome is Outcome.SUCCEEDED) is (dependency.after is After.OK)
+
+
+def end_of(at: float, seconds: float | None) -> float:
+    return math.inf if seconds is None else at + seconds
+
+
+def by_age(waiting: Waiting) -> tuple[float, JobId]:
+    return (waiting.job.submitted_at, waiting.job.id)
