@@ -157,9 +157,23 @@ def _hyperqueue(submit: Callable[[Any, Any], float]) -> float | None:
         clusters = importlib.import_module("hyperqueue.cluster")
     except ImportError:
         return None
-    with clusters.LocalCluster() as cluster:
+    with _silent(), clusters.LocalCluster() as cluster:
         cluster.start_worker(clusters.WorkerConfig(cores=_AT_ONCE))
         return submit(hyperqueue, cluster.client())
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """It prints where it runs, and the figures are on the same paper."""
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    sys.stdout.flush()
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _hq_tasks(hq: Any, client: Any) -> float:
@@ -167,7 +181,7 @@ def _hq_tasks(hq: Any, client: Any) -> float:
     for _ in range(_JOBS):
         job.program([_TRUE], stdout=None, stderr=None)
     begun = time.perf_counter()
-    client.wait_for_jobs([client.submit(job)], progress=False)
+    client.wait_for_jobs([client.submit(job)])
     return time.perf_counter() - begun
 
 
@@ -178,7 +192,7 @@ def _hq_jobs(hq: Any, client: Any) -> float:
         job = hq.Job()
         job.program([_TRUE], stdout=None, stderr=None)
         submitted.append(client.submit(job))
-    client.wait_for_jobs(submitted, progress=False)
+    client.wait_for_jobs(submitted)
     return time.perf_counter() - begun
 
 
