@@ -92,7 +92,7 @@ def _until(is_so: Callable[[], bool], seconds: float) -> None:
     while not is_so():
         if time.monotonic() > end:
             raise TimeoutError("the server did not get there in time")
-        time.sleep(0.005)
+        time.sleep(0.02)  # looking costs the server, too
 
 
 def _muster(submit: Callable[[Client], None]) -> float:
@@ -164,15 +164,17 @@ def _hyperqueue(submit: Callable[[Any, Any], float]) -> float | None:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """It prints where it runs, and the figures are on the same paper."""
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    """It prints where it runs and how far it is, and the figures are on the same paper."""
+    kept, nowhere = (os.dup(1), os.dup(2)), os.open(os.devnull, os.O_WRONLY)
     sys.stdout.flush()
-    os.dup2(nowhere, 1)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        for stream, before in zip((1, 2), kept, strict=True):
+            os.dup2(before, stream)
+            os.close(before)
         os.close(nowhere)
 
 

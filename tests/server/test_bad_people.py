@@ -249,7 +249,7 @@ def test_an_id_of_nobody_is_not_found(server: Server, admin: str) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=-1", "limit=x", "limit=9999999999999999999", "state=ASLEEP", "no=1", "all=perhaps"],
+    ["limit=-1", "limit=x", "limit=9999999999999999999", "state=ASLEEP", "no=1", "all=2", "team=a&team=b"],
 )
 def test_a_question_that_makes_no_sense_is_refused(server: Server, admin: str, query: str) -> None:
     assert_refused(asked(server, admin, "GET", f"/jobs?{query}"), 400)

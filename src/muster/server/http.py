@@ -137,7 +137,10 @@ def _candidates(segments: tuple[str, ...]) -> list[tuple[tuple[str, ...], tuple[
 
 
 def _query(route: Route, raw: bytes) -> Any:
-    given: dict[str, str] = dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True))
+    pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise BadInput("the query says something twice; say it once")
     try:
         return msgspec.convert(given, route.query, strict=False)
     except msgspec.ValidationError as error:

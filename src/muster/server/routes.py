@@ -219,7 +219,7 @@ class Routes:
                 "POST",
                 f"{_V1}/jobs",
                 self.submit,
-                answers.JobView,
+                answers.JobView | answers.Forecast,
                 "Submit a job, an array or a sweep.",
                 query=SubmitQuery,
                 body=Request,
@@ -243,7 +243,14 @@ class Routes:
                 "Jobs: running, waiting, ended.",
                 query=JobsQuery,
             ),
-            Route("GET", f"{_V1}/events", self.events, None, "Changes of jobs.", query=EventsQuery),
+            Route(
+                "GET",
+                f"{_V1}/events",
+                self.events,
+                "text/event-stream",
+                "Changes of jobs.",
+                query=EventsQuery,
+            ),
             Route("GET", f"{_V1}/accuracy", self.accuracy, answers.Accuracy, "How good past estimates were."),
         ]
 
@@ -260,7 +267,9 @@ class Routes:
         )
         return [
             Route("GET", job, self.job, view, "A job or an array."),
-            Route("GET", f"{job}/log", self.log, None, "What it printed.", query=LogQuery, errors=(403,)),
+            Route(
+                "GET", f"{job}/log", self.log, "text/plain", "What it printed.", query=LogQuery, errors=(403,)
+            ),
             Route("GET", f"{job}/why", self.why, answers.Why, "Why it waits, and when it will start."),
             *(
                 Route("POST", f"{job}/{verb}", handler, view, summary, body=body, errors=(403, 409, 507))
@@ -283,7 +292,7 @@ class Routes:
                 "Make a token.",
                 body=TokenBody,
                 status=201,
-                errors=(403,),
+                errors=(403, 507),
             ),
             Route(
                 "POST", f"{_V1}/down", self.down, a.Nothing, "Stop the server.", body=NoBody, errors=(403,)
