@@ -35,6 +35,13 @@ class Streamed:
         self.content_type, self.pieces = content_type, pieces
 
 
+class Answered(msgspec.Struct):
+    """An answer with another status than the route's usual one."""
+
+    status: int
+    body: Any
+
+
 class Call(msgspec.Struct):
     """A request, understood."""
 
@@ -63,6 +70,7 @@ class Route(msgspec.Struct, frozen=True):
     body: type[msgspec.Struct] | None = None
     status: int = 200
     errors: tuple[int, ...] = ()
+    besides: tuple[tuple[int, Any], ...] = ()  # other good answers: status and type
 
 
 class App:
@@ -86,7 +94,9 @@ class App:
             answer = await route.handler(call)
             if isinstance(answer, Streamed):
                 return await _send_stream(send, answer)
-            await _send(send, route.status, _encode(answer))
+            if not isinstance(answer, Answered):
+                answer = Answered(route.status, answer)
+            await _send(send, answer.status, _encode(answer.body))
         except MusterError as error:
             await _send(
                 send, status_of(error), _encode(Error(str(error), error.exit_code)), _challenge(error)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -25,7 +25,8 @@ _ERRORS = {
 
 def describe(routes: Sequence[Route]) -> dict[str, Any]:
     """The whole document."""
-    types = [t for route in routes for t in (*_kinds(route), route.body) if isinstance(t, type)]
+    good = [kind for route in routes for _, kind in _good(route)]
+    types = [t for t in (*good, *(route.body for route in routes)) if isinstance(t, type)]
     _, components = msgspec.json.schema_components([*types, Error], ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -46,7 +47,7 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "parameters": [*_path_parameters(route), *_query_parameters(route)],
-        "responses": {str(route.status): _answer(route)} | _errors(route),
+        "responses": {str(status): _answer(kind) for status, kind in _good(route)} | _errors(route),
     }
     if route.body is not None:
         content = {"application/json": {"schema": _ref(route.body)}}
@@ -68,17 +69,16 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
     return parameters
 
 
-def _answer(route: Route) -> dict[str, Any]:
-    if isinstance(route.answer, str):
-        return {"description": "A stream.", "content": {route.answer: {"schema": {"type": "string"}}}}
-    kinds = [{"type": "object"} if kind is dict else _ref(kind) for kind in _kinds(route)]
-    schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+def _good(route: Route) -> list[tuple[int, Any]]:
+    """The answers that are no errors: status and type, or the content type of a stream."""
+    return [(route.status, route.answer), *route.besides]
+
+
+def _answer(kind: Any) -> dict[str, Any]:
+    if isinstance(kind, str):
+        return {"description": "A stream.", "content": {kind: {"schema": {"type": "string"}}}}
+    schema = {"type": "object"} if kind is dict else _ref(kind)
     return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
-
-
-def _kinds(route: Route) -> tuple[Any, ...]:
-    """The types that it answers with: mostly one."""
-    return get_args(route.answer) or (route.answer,)
 
 
 def _errors(route: Route) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from muster.model.state import State
 from muster.server import answers, inventory
 from muster.server.commands import Commands, ids_in
 from muster.server.errors import Forbidden
-from muster.server.http import Call, Handler, Route, Streamed
+from muster.server.http import Answered, Call, Handler, Route, Streamed
 from muster.server.logs import followed, lines_of
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
@@ -85,9 +85,9 @@ class Routes:
 
     # --- Jobs ---------------------------------------------------------------------------------------
 
-    async def submit(self, call: Call) -> answers.JobView | answers.Forecast:
+    async def submit(self, call: Call) -> answers.JobView | Answered:
         if call.query.dry_run:
-            return await self.plan(call)
+            return Answered(200, await self.plan(call))
         return await self._commands.submit(call.person, call.body)
 
     async def plan(self, call: Call) -> answers.Forecast:
@@ -219,12 +219,13 @@ class Routes:
                 "POST",
                 f"{_V1}/jobs",
                 self.submit,
-                answers.JobView | answers.Forecast,
+                answers.JobView,
                 "Submit a job, an array or a sweep.",
                 query=SubmitQuery,
                 body=Request,
                 status=201,
                 errors=submitting,
+                besides=((200, answers.Forecast),),
             ),
             Route(
                 "POST",
