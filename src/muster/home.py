@@ -5,42 +5,54 @@ line looks here before anything else.
 """
 
 import os
-from pathlib import Path
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import, and so does pathlib
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SOCKET = "muster.sock"
+
+
+def socket_of(home: "str | os.PathLike[str] | None") -> str:
+    """Where the server listens, found without more than a command line needs."""
+    return os.path.join(home or _default(), _SOCKET)
 
 
 class Home:
     """The folder, and the names in it."""
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.path = Path(path) if path else _default()
+    def __init__(self, path: "str | os.PathLike[str] | None" = None) -> None:
+        from pathlib import Path  # noqa: PLC0415 - see above
+
+        self.path = Path(path or _default())
 
     @property
-    def socket(self) -> Path:
-        return self.path / "muster.sock"
+    def socket(self) -> "Path":
+        return self.path / _SOCKET
 
     @property
-    def database(self) -> Path:
+    def database(self) -> "Path":
         return self.path / "muster.db"
 
     @property
-    def keeper_socket(self) -> Path:
+    def keeper_socket(self) -> "Path":
         return self.path / "keeper.sock"
 
     @property
-    def keeper(self) -> Path:
+    def keeper(self) -> "Path":
         """The keeper's records."""
         return self.path / "keeper"
 
     @property
-    def logs(self) -> Path:
+    def logs(self) -> "Path":
         return self.path / "logs"
 
     @property
-    def configuration(self) -> Path:
+    def configuration(self) -> "Path":
         return self.path / "muster.toml"
 
     @property
-    def server_lock(self) -> Path:
+    def server_lock(self) -> "Path":
         return self.path / "server.lock"
 
     def make(self) -> None:
@@ -53,9 +65,9 @@ class Home:
         self.keeper.chmod(0o700)
 
 
-def _default() -> Path:
+def _default() -> str:
     given = os.environ.get("MUSTER_HOME")
     if given:
-        return Path(given)
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "muster"
+        return given
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "muster")

@@ -47,9 +47,9 @@ class Address:
 def address(url: str | None, home: "str | os.PathLike[str] | None" = None) -> Address:
     """Where the server is: ``http://host:port``, ``unix:/path``, or else the socket in Muster's home."""
     if url is None:
-        from muster.home import Home  # noqa: PLC0415 - not needed with a URL
+        from muster.home import socket_of  # noqa: PLC0415 - not needed with a URL
 
-        path = os.fspath(Home(None if home is None else os.fspath(home)).socket)
+        path = socket_of(home)
         return Address(path, path)
     scheme, colon, rest = url.partition(":")
     if scheme == "unix" and rest:
