@@ -80,6 +80,7 @@ class Promises:
         self._later: list[tuple[Lasts, tuple[Seat, ...]]] = []  # started or evicted in this cycle
         self._guards: list[Guard] = []
         self._merges: dict[int, Guarded] = {}  # what some of them together leave, by which, as bits
+        self._delays: dict[Lasts, int] = {}  # which of them a job that lasts so long could delay
         self._leavers: list[Leaving] = []  # who were told to leave
         self._unserved: dict[Gang, int] = {}  # whom so many leavers do not help
         self._open: list[tuple[Waiting, bool, bool]] = []  # not worked out yet
@@ -122,7 +123,7 @@ class Promises:
 
     def drop(self, waiting: Waiting) -> Dropped | None:
         """No longer keep room for the job: it is its turn. What was kept can be put back."""
-        self._merges.clear()
+        self._forget_merges()
         self._open = [entry for entry in self._open if entry[0] is not waiting]
         for i, guard in enumerate(self._guards):
             if guard.promise.job == waiting.job.id:
@@ -133,7 +134,7 @@ class Promises:
 
     def put_back(self, dropped: Dropped) -> None:
         """It could not start: it keeps its promise, in front of those who were promised later."""
-        self._merges.clear()
+        self._forget_merges()
         self._reckon(dropped.guard.seats, self._guards[dropped.place :], free=False)
         self._guards.insert(dropped.place, dropped.guard)
 
@@ -162,7 +163,7 @@ class Promises:
         at, seats, rows = found
         promise = Promise(waiting.job.id, at, tuple(s.node for s in seats), firm, made_room)
         self._guards.append(Guard(promise, rows, seats, at))
-        self._merges.clear()
+        self._forget_merges()
 
     def _forecast(self, waiting: Waiting, firm: bool) -> Forecast | None:
         """Worked out, or remembered while nobody has come, gone, or outlived what was expected."""
@@ -223,11 +224,19 @@ class Promises:
 
     def _delayed(self, lasts: Lasts) -> int:
         """Which guards a job that starts now could delay, as bits."""
-        found = 0
-        for i, guard in enumerate(self._guards):
-            if guard.delayed_by(self._now, lasts):
-                found |= 1 << i
+        found = self._delays.get(lasts)
+        if found is None:
+            found = 0
+            for i, guard in enumerate(self._guards):
+                if guard.delayed_by(self._now, lasts):
+                    found |= 1 << i
+            self._delays[lasts] = found
         return found
+
+    def _forget_merges(self) -> None:
+        """The guards are others now."""
+        self._merges.clear()
+        self._delays.clear()
 
     def allow(self, seats: tuple[Seat, ...], lasts: Lasts) -> bool:
         """Whether a job may start on these seats without delaying anybody."""
