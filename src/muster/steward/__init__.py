@@ -1,0 +1,1 @@
+"""Looking after what runs: values in, findings and advice out. As pure as ``schedule``."""
