@@ -47,7 +47,8 @@ def measure(say: Callable[[str], None] = lambda _: None) -> Iterator[Figure]:
 def _peers() -> dict[str, Callable[[], float | None]]:
     return {
         "xargs": _xargs,
-        "muster": lambda: _muster(_one_by_one),
+        "muster": lambda: _muster(_many),
+        "muster-one-by-one": lambda: _muster(_one_by_one),
         "muster-array": lambda: _muster(_as_array),
         "muster-limits": lambda: _muster(_with_limits),
         "task-spooler": _task_spooler,
@@ -108,6 +109,10 @@ def _is_idle(client: Client) -> bool:
     return not health["waiting"] and not health["running"]
 
 
+def _many(client: Client) -> None:
+    client.submit_many([{"command": [_TRUE]}] * _JOBS)
+
+
 def _one_by_one(client: Client) -> None:
     for _ in range(_JOBS):
         client.submit([_TRUE])
@@ -118,8 +123,7 @@ def _as_array(client: Client) -> None:
 
 
 def _with_limits(client: Client) -> None:
-    for _ in range(_JOBS):
-        client.submit([_TRUE], memory="64M", pids=64)
+    client.submit_many([{"command": [_TRUE], "memory": "64M", "pids": 64}] * _JOBS)
 
 
 # --- Peers ---------------------------------------------------------------------------------------------

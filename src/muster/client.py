@@ -16,7 +16,7 @@ from muster.wire import Connection, NoServer, Refused, address, query
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Any, Self
 
@@ -90,6 +90,19 @@ class Client:
         """
         body = request_body(options, command=command, script=script, yaml=yaml, args=args)
         return self.post("/jobs?dry_run=true" if dry_run else "/jobs", body)
+
+    def submit_many(self, jobs: "Iterable[Mapping[str, Any]]") -> list[str]:
+        """Queues many jobs at once, all or none, and returns their ids.
+
+        Each is what ``submit`` takes, as a mapping: ``{"command": ["python", "eval.py", "7"], "gpus": 1}``.
+        """
+        bodies = [_body_of(dict(job)) for job in jobs]
+        environment: dict[str, str] = {}
+        for body in bodies:
+            environment = body.pop("environment")
+        if not bodies:
+            return []
+        return list(self.post("/submissions", {"jobs": bodies, "environment": environment})["ids"])
 
     def plan(
         self,
@@ -283,6 +296,11 @@ def request_body(
         if given is not None:
             body |= _text_of(key, given)
     return body
+
+
+def _body_of(job: "dict[str, Any]") -> "View":
+    sources = {key: job.pop(key, None) for key in ("command", "script", "yaml")}
+    return request_body(job, args=job.pop("args", ()), **sources)
 
 
 def _text_of(key: str, given: "str | os.PathLike[str]") -> dict[str, str]:

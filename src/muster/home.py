@@ -25,6 +25,7 @@ class Home:
         from pathlib import Path  # noqa: PLC0415 - see above
 
         self.path = Path(path or _default())
+        self.logs = self.path / "logs"
 
     @property
     def socket(self) -> "Path":
@@ -42,10 +43,6 @@ class Home:
     def keeper(self) -> "Path":
         """The keeper's records."""
         return self.path / "keeper"
-
-    @property
-    def logs(self) -> "Path":
-        return self.path / "logs"
 
     @property
     def configuration(self) -> "Path":

@@ -140,8 +140,8 @@ def test_every_variable_of_a_job_is_in_the_reference() -> None:
     [job, *_] = ArraySubmitted(0.0, made.job, made.indices, None, made.sweep).members()
     machine = Machine(Node("lab7", cpus_milli=1000, memory_bytes=1, devices=(Device("A40"),)))
     seat = Seat("lab7", Shape(cpus_milli=1000))
-    order = start_order(job, Start(job.id, 1, (seat, seat)), {}, Home("/home"), machine)
-    variables = order["environment"] | order["parts"][0]["environment"]
+    order = start_order(job, Start(job.id, 1, (seat, seat)), Home("/home"), machine)
+    variables = order["variables"] | order["parts"][0]["environment"]
     assert {name for name in variables if f"`{name}`" not in _reference("environment")} == set()
 
 

@@ -10,10 +10,10 @@ from sim_bench import Simulator, Ticking
 
 from muster.engines.base import Capabilities
 from muster.model.errors import BadInput
-from muster.model.events import Event, Exited, NodeHealth, Outcome, Started, Submitted, Vacated
+from muster.model.events import Event, Exited, NodeHealth, Outcome, Started, StoodDown, Submitted, Vacated
 from muster.model.job import Checkpoint, JobId
 from muster.model.node import Node
-from muster.model.plan import Action, Evict, Start, Stop
+from muster.model.plan import Action, Evict, Recall, Start, Stop
 
 replace = msgspec.structs.replace
 
@@ -269,6 +269,79 @@ class ForgetsWhoWasOnALostNode(Simulator):
         return [f for f in facts if not isinstance(f, Vacated)] or super().observe(until)
 
 
+class LinesUp(Simulator):
+    """Keeps starts that come behind another until that one is over. This one is right."""
+
+    capabilities = Capabilities(virtual_time=True, lines_up=True)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line: list[Start] = []
+        self._left: set[tuple[JobId, int]] = set()
+        self._told: list[Event] = []
+
+    def act(self, action: Action) -> None:
+        waits = next((s for s in self._line if (s.job, s.attempt) == (action.job, action.attempt)), None)
+        if isinstance(action, Start) and action.behind is not None and action.behind not in self._left:
+            self._line += [] if waits else [action]
+        elif waits is None:
+            super().act(action)
+        elif isinstance(action, Recall):
+            self._strike(waits, StoodDown(self.now(), action.job, action.attempt))
+        elif isinstance(action, Stop):
+            self._left.add((action.job, action.attempt))
+            self._strike(waits, Exited(self.now(), action.job, action.attempt, Outcome.STOPPED))
+
+    def _strike(self, start: Start, told: Event) -> None:
+        self._told.append(told)
+        ended = (start.job, start.attempt)
+        self._line = [
+            replace(s, behind=start.behind) if s.behind == ended else s for s in self._line if s is not start
+        ]
+
+    def observe(self, until: float | None = None) -> Sequence[Event]:
+        if self._told:
+            told, self._told = self._told, []
+            return told
+        facts = super().observe(until)
+        self._left |= {(f.job, f.attempt) for f in facts if isinstance(f, Exited | Vacated)}
+        for start in [s for s in self._line if s.behind in self._left]:
+            self._line.remove(start)
+            super().act(start)
+        return facts
+
+
+class WaitsForNobody(LinesUp):
+    def act(self, action: Action) -> None:
+        super().act(replace(action, behind=None) if isinstance(action, Start) else action)
+
+
+class ForgetsTheLine(LinesUp):
+    """Whoever comes behind one that is over already waits for ever."""
+
+    def act(self, action: Action) -> None:
+        if isinstance(action, Start) and action.behind is not None:
+            self._line.append(action)
+        else:
+            super().act(action)
+
+
+class RecallsByStopping(LinesUp):
+    def act(self, action: Action) -> None:
+        if isinstance(action, Recall):
+            action = Stop(action.job, action.attempt, "recalled")
+        super().act(action)
+
+
+class LeavesAGap(LinesUp):
+    """Who was behind one that is struck out starts at once."""
+
+    def _strike(self, start: Start, told: Event) -> None:
+        self._left.add((start.job, start.attempt))
+        super()._strike(replace(start, behind=(start.job, start.attempt)), told)
+        self._line.remove(start)
+
+
 NOTICED_BY: dict[type[Simulator], tuple[str, ...]] = {
     NamesANodeTwice: ("the inventory names each node once and is stable",),
     GoesBackInTime: ("time never goes back",),
@@ -310,4 +383,11 @@ NOTICED_BY: dict[type[Simulator], tuple[str, ...]] = {
         "a lost node vacates its jobs and comes back",
         "a job that is started on a lost node is vacated",
     ),
+    WaitsForNobody: ("who is lined up starts when the one before has left",),
+    ForgetsTheLine: ("who comes behind one that has left starts at once",),
+    RecallsByStopping: (
+        "who is recalled from a line can be started as if for the first time",
+        "a recall is nothing to who has started",
+    ),
+    LeavesAGap: ("who is stopped in a line never starts and the line closes up",),
 }

@@ -76,8 +76,9 @@ class LocalLab:
     def seat(self, job: Job) -> Seat:
         return Seat(self.engine.nodes()[0].name, job.gang.parts[0].shape)
 
-    def start(self, job: Job, attempt: int = 1) -> None:
-        self.engine.act(Start(job.id, attempt, (self.seat(job),) * job.gang.size))
+    def start(self, job: Job, attempt: int = 1, behind: Job | None = None) -> None:
+        ahead = None if behind is None else (behind.id, 1)
+        self.engine.act(Start(job.id, attempt, (self.seat(job),) * job.gang.size, behind=ahead))
 
     def begin(self, name: str, *argv: str, **terms: object) -> Job:
         job = self.add(name, *argv, **terms)  # type: ignore[arg-type]
@@ -107,8 +108,12 @@ class LocalLab:
     def folder(self, name: str) -> Path:
         return self.home.logs / name
 
-    def log(self, name: str, file: str = "1.log") -> str:
-        return (self.folder(name) / file).read_text(errors="replace")
+    def log(self, name: str, which: str = "1") -> str:
+        """What an attempt wrote, or a part of it: ``1.0``."""
+        return self.log_path(name, which).read_text(errors="replace")
+
+    def log_path(self, name: str, which: str = "1") -> Path:
+        return self.home.logs / f"{name}.{which}.log"
 
     def group_base(self, controller: str) -> Path:
         """Where the groups of jobs are, of this controller."""

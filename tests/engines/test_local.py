@@ -29,7 +29,7 @@ def test_a_job_finds_its_submissions_environment_and_what_muster_says(lab: Local
     job = lab.add("7_3", "env", array=ArrayPlace("7", 3), params=(("lr", "0.1"),))
     lab.start(job, attempt=2)
     lab.wait(Exited, job, attempt=2)
-    found = dict(line.split("=", 1) for line in lab.log("7_3", "2.log").splitlines())
+    found = dict(line.split("=", 1) for line in lab.log("7_3", "2").splitlines())
     wanted = {
         "GREETING": "hello",
         "MUSTER_JOB_ID": "7_3",
@@ -99,7 +99,7 @@ def test_a_signal_that_ends_a_job_is_told(lab: LocalLab) -> None:
 def test_the_members_of_a_gang_know_their_ranks_and_have_a_log_each(lab: LocalLab) -> None:
     said = "echo $RANK $WORLD_SIZE $LOCAL_RANK $NODE_RANK $MASTER_ADDR $MASTER_PORT"
     assert lab.run("a", "sh", "-c", said, parts=2).outcome is Outcome.SUCCEEDED
-    first, second = (lab.log("a", f"1.{i}.log").split() for i in range(2))
+    first, second = (lab.log("a", f"1.{i}").split() for i in range(2))
     assert first[:5] == ["0", "2", "0", "0", "127.0.0.1"]
     assert second[:3] == ["1", "2", "1"]
     assert first[5] == second[5]
@@ -131,8 +131,8 @@ def test_a_job_runs_as_its_user_who_owns_its_log(lab: LocalLab) -> None:
     exited = lab.run("a", "sh", "-c", "id -u; id -G; umask", user="nobody", umask=0o077)
     assert exited.outcome is Outcome.SUCCEEDED
     assert lab.log("a").split() == [str(nobody.pw_uid), str(nobody.pw_gid), "0077"]
-    for path in (lab.folder("a"), lab.folder("a") / "1.log"):
-        assert path.stat().st_uid == nobody.pw_uid
+    assert lab.log_path("a").stat().st_uid == nobody.pw_uid
+    assert not lab.folder("a").exists()
 
 
 @needs_root
@@ -162,8 +162,8 @@ def test_a_symlink_where_a_log_should_be_is_not_followed(lab: LocalLab, tmp_path
     precious = tmp_path / "precious"
     precious.write_text("untouched")
     lab.folder("a").mkdir(mode=0o700)
-    for name in ("1.log", "1.script"):
-        (lab.folder("a") / name).symlink_to(precious)
+    for path in (lab.log_path("a"), lab.folder("a") / "1.script"):
+        path.symlink_to(precious)
     assert lab.run("a", script="echo here\n").outcome is Outcome.SUCCEEDED
     assert precious.read_text() == "untouched"
     assert lab.log("a") == "here\n"
@@ -171,7 +171,7 @@ def test_a_symlink_where_a_log_should_be_is_not_followed(lab: LocalLab, tmp_path
 
 def test_a_symlink_where_the_folder_of_a_job_should_be_is_not_followed(lab: LocalLab, tmp_path: Path) -> None:
     lab.folder("a").symlink_to(tmp_path)
-    assert lab.run("a", "true").exit_code == 126
+    assert lab.run("a", script="true\n").exit_code == 126
     assert not list(tmp_path.iterdir())
 
 

@@ -215,7 +215,7 @@ def test_records_are_remembered_until_they_are_dropped(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         records.note(("a", number), at=float(number))
         records.note(("a", number), pids=[[5, None]])
-    records.drop(("a", 1))
+    records.drop([("a", 1)])
     records.end(("a", 2), {"tell": "exited"})
     records.close()
     with open(tmp_path / "records", "a") as file:
@@ -232,6 +232,6 @@ def test_records_stay_small_however_many_there_were(tmp_path: Path) -> None:
     records = Records(str(tmp_path), "boot")
     for number in range(200):
         records.note(("a", number), text="x" * 10_000)
-        records.drop(("a", number))
+        records.drop([("a", number)])
     records.close()
     assert (tmp_path / "records").stat().st_size < 1 << 20 | 20_000

@@ -120,7 +120,7 @@ def test_checkpoints_outlast_the_attempt(lab: LocalLab) -> None:
     lab.wait(Vacated, job)
     lab.start(job, attempt=2)
     lab.wait(Exited, job, attempt=2)
-    assert lab.log("a", "2.log") == "1\n"
+    assert lab.log("a", "2") == "1\n"
 
 
 # --- Outliving ------------------------------------------------------------------------------------
@@ -159,7 +159,8 @@ def test_an_end_is_told_to_every_server_until_it_is_settled(lab: LocalLab) -> No
     for _ in range(2):
         lab.reconnect()
         assert lab.wait(Exited, lab.jobs["a"]).exit_code == 4
-    lab.engine.settle("a", 1)
+    lab.engine.settle([("a", 1)])
+    lab.engine.flush()
     lab.reconnect()
     assert lab.engine.observe() == ()
 
@@ -168,7 +169,7 @@ def test_a_failed_job_can_be_tried_again_once_its_end_is_settled(lab: LocalLab) 
     lab.run("a", "false")
     lab.start(lab.jobs["a"], attempt=2)
     assert lab.engine.observe() == ()
-    lab.engine.settle("a", 1)
+    lab.engine.settle([("a", 1)])
     lab.start(lab.jobs["a"], attempt=2)
     assert lab.wait(Exited, lab.jobs["a"], attempt=2).outcome is Outcome.FAILED
 
@@ -238,7 +239,7 @@ def test_others_cant_talk_to_the_keeper(lab: LocalLab) -> None:
 
 def test_an_idle_keeper_uses_no_cpu(lab: LocalLab) -> None:
     lab.run("a", "true")
-    lab.engine.settle("a", 1)
+    lab.engine.settle([("a", 1)])
     time.sleep(1.2)
     switches = _switches(lab.engine.keeper_pid)
     time.sleep(0.5)
@@ -266,6 +267,7 @@ def test_its_descriptor_is_readable_when_there_is_something_to_observe(lab: Loca
     assert not ready(0)
     job = lab.add("a", "true")
     lab.start(job)
+    lab.engine.flush()
     assert ready(5)
     lab.wait(Exited, job)
     assert not ready(0.05)

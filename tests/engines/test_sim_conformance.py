@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from broken_engines import NOTICED_BY, GoesBackInTime
+from broken_engines import NOTICED_BY, GoesBackInTime, LinesUp
 from sim_bench import SimBench, Simulator, Ticking
 
 from muster.engines.check import CHECKS, Check, ProtocolBroken, check_engine
@@ -12,7 +12,7 @@ NOTICES = [(engine, name) for engine, names in NOTICED_BY.items() for name in na
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-@pytest.mark.parametrize("kind", [Simulator, Ticking])
+@pytest.mark.parametrize("kind", [Simulator, Ticking, LinesUp])
 def test_the_simulator_keeps_the_protocol(kind: type[Simulator], check: Check) -> None:
     bench = SimBench(kind)
     if (why_not := check.why_not(bench)) is not None:
@@ -21,8 +21,11 @@ def test_the_simulator_keeps_the_protocol(kind: type[Simulator], check: Check) -
 
 
 def test_all_checks_are_run_but_that_of_the_other_kind_of_time() -> None:
-    assert check_engine(SimBench) == {"real time passes by itself": "it needs real time"}
-    assert list(check_engine(lambda: SimBench(Ticking))) == ["virtual time passes only when observed"]
+    assert check_engine(lambda: SimBench(LinesUp)) == {"real time passes by itself": "it needs real time"}
+    skipped = check_engine(lambda: SimBench(Ticking))
+    assert [name for name, why in skipped.items() if "lines_up" not in why] == [
+        "virtual time passes only when observed"
+    ]
 
 
 @pytest.mark.parametrize(("engine", "name"), NOTICES)

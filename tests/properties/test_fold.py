@@ -23,6 +23,7 @@ from muster.model.events import (
     Resumed,
     Seat,
     Started,
+    StoodDown,
     Stopping,
     Submitted,
     Suspended,
@@ -66,6 +67,7 @@ class Story:
             *[self._submitted] * 4,
             *[self._placed] * 4,
             *[self._of_attempt] * 6,
+            *[self._lined_up] * 3,
             *[self._of_waiting] * 2,
             self._node_changes,
             self._team_changes,
@@ -87,6 +89,15 @@ class Story:
         if seats is None:
             return Promised(self.now, job_id)
         return Placed(self.now, job_id, 1 + self._attempt(job_id), seats, 600.0)
+
+    def _lined_up(self, job_id: str) -> Event:
+        """Behind anybody, or recalled from there."""
+        ahead = self.luck.choice(self.world.jobs).id
+        record = self.fold.records.get(ahead)
+        running = None if record is None else record.running
+        if running is None or self.luck.random() < 0.3:
+            return StoodDown(self.now, job_id, self._attempt(job_id))
+        return Placed(self.now, job_id, 1 + self._attempt(job_id), running.seats, 60.0, behind=ahead)
 
     def _of_attempt(self, job_id: str) -> Event:
         attempt = self._attempt(job_id) + self.luck.choice([0, 0, 0, 0, 1])

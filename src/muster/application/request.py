@@ -1,6 +1,6 @@
 """What a client sends to submit a job: the words as they were written, and where they were written."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -10,6 +10,7 @@ MOST_TEXT_BYTES = 1_000_000
 MOST_ARGUMENT_BYTES = 128 * 1024  # as the kernel has it for a single one
 MOST_ARGUMENTS = 10_000
 MOST_ENVIRONMENT_BYTES = 1_000_000
+MOST_AT_ONCE = 10_000  # jobs in one submission
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,6 +27,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cwd: str = "/"
     environment: dict[str, str] = {}
     umask: int = 0o022
+
+
+class ManyRequests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of ``POST /submissions``. The environment is that of all jobs that bring none."""
+
+    jobs: Annotated[tuple[Request, ...], msgspec.Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    environment: dict[str, str] = {}
 
 
 def check_request(request: Request) -> None:

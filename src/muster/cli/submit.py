@@ -5,10 +5,11 @@ from argparse import Namespace
 
 from muster.cli.asking import add_asking, body_of
 from muster.cli.output import add_output, structured
-from muster.cli.parse import Parser
+from muster.cli.parse import Parser, Usage
 from muster.cli.text import one_line, remark, safe_lines
 from muster.cli.views import clock
-from muster.client import Client
+from muster.client import Client, read_text
+from muster.model.errors import BadInput
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ muster submit --gpus 1 --mem 8G --time 2h -- python train.py
 muster submit train.sh
 muster submit -f application.yaml --gpus 2
 muster submit --array 1-100%5 --after-ok 12 --retry 3 -- ./step.sh
+muster submit --each commands.txt --cpus 2
 muster submit --param lr=1e-3,1e-4 --param seed=1,2,3 -- python train.py
 """
 
@@ -29,11 +31,15 @@ muster submit --param lr=1e-3,1e-4 --param seed=1,2,3 -- python train.py
 def define(parser: Parser) -> None:
     parser.describe(_ABOUT, _EXAMPLES)
     add_asking(parser)
+    each = "a job for each line of FILE, which is a shell command; - reads them from standard input"
+    parser.add_argument("--each", metavar="FILE", help=each)
     parser.add_argument("--dry-run", action="store_true", help="say what would happen, and change nothing")
     add_output(parser, "table", "json", "yaml", "name")
 
 
 def run(given: Namespace) -> int:
+    if given.each is not None:
+        return _submit_each(given)
     body = body_of(given)
     with Client() as client:
         if given.dry_run:
@@ -41,6 +47,30 @@ def run(given: Namespace) -> int:
         view = client.post("/jobs", body)
     warn(view)
     print(structured(view, given.output) or _said(view))
+    return 0
+
+
+def _submit_each(given: Namespace) -> int:
+    """All lines or none."""
+    if given.words or given.file or given.dry_run:
+        raise Usage("--each has the commands; give no other command, no file and no --dry-run beside it")
+    lines = [line for line in read_text(given.each).splitlines() if line.strip() and line.lstrip()[0] != "#"]
+    if not lines:
+        raise BadInput(f"{given.each} has no commands; write one on each line")
+    bodies = []
+    for line in lines:
+        given.words, given.after_dashes = ["sh", "-c", line], True
+        bodies.append(body_of(given))
+    environment = bodies[0]["environment"]
+    for body in bodies:
+        del body["environment"]
+    with Client() as client:
+        view = client.post("/submissions", {"jobs": bodies, "environment": environment})
+    warn(view)
+    ids = view["ids"]
+    many = f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}" if len(ids) > 1 else f"job {ids[0]}"
+    said = "\n".join(ids) if given.output == "name" else structured(view, given.output)
+    print(said or f"{many}, queued.  How are they? muster ps")
     return 0
 
 

@@ -12,6 +12,9 @@ The life of an attempt, as the engine tells it:
   start, ``lost_seconds`` is the part that is of no use to the next one.
 - A job has one attempt at a time: until it is over, the start of another does nothing.
 - A stop overrules an eviction, whichever came first.
+- With ``lines_up``, a ``Start`` may name an attempt that it comes *behind*: it starts when that one is over,
+  at once if it is already. Until it has started it can be recalled: ``StoodDown``, as if it had never been
+  ordered. One that is stopped or evicted in the line is over without having started.
 """
 
 from collections.abc import Sequence
@@ -31,6 +34,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     shares_gpus: bool = True
     gangs: bool = True
     virtual_time: bool = False  # time passes only in ``observe``
+    lines_up: bool = False  # a start may name whom it comes behind: it waits until that attempt has left
 
 
 class Engine(Protocol):

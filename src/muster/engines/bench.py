@@ -24,11 +24,12 @@ from muster.model.events import (
     Promised,
     Seat,
     Started,
+    StoodDown,
     Vacated,
 )
 from muster.model.job import Checkpoint, Gang, Job, JobId, Part, Shape
 from muster.model.node import Health, Node
-from muster.model.plan import Action, Evict, Start, Stop
+from muster.model.plan import Action, Evict, Recall, Start, Stop
 
 _PATIENCE_BEATS = 50.0  # what must happen happens within
 _FOREVER_BEATS = 1000.0  # the length of a job that is not waited for
@@ -113,10 +114,16 @@ class Watch:
         self.bench.submit(job, runs_seconds=lasts, exit_code=exit_code, stubborn=stubborn)
         return job
 
-    def start(self, job: Job, attempt: int = 1, *, on: Sequence[Node] = ()) -> None:
+    def start(
+        self, job: Job, attempt: int = 1, *, on: Sequence[Node] = (), behind: Job | None = None
+    ) -> None:
         """Start the job, its parts in turn on these nodes, or on all that are up."""
         self._told_at.setdefault((job.id, attempt), self.now())
-        self.engine.act(Start(job.id, attempt, seats(job, on or self.up())))
+        ahead = None if behind is None else (behind.id, 1)
+        self.engine.act(Start(job.id, attempt, seats(job, on or self.up()), behind=ahead))
+
+    def recall(self, job: Job) -> None:
+        self.engine.act(Recall(job.id, 1))
 
     def begin(self, job: Job, attempt: int = 1, *, on: Sequence[Node] = ()) -> None:
         """Start the job and wait until it has."""
@@ -201,6 +208,9 @@ class Watch:
     def vacated(self, job: Job, attempt: int = 1) -> Vacated:
         key = (job.id, attempt)
         return self.find(Vacated, f"{key}", lambda fact: (fact.job, fact.attempt) == key)
+
+    def stood_down(self, job: Job) -> StoodDown:
+        return self.find(StoodDown, f"{job.id}", lambda fact: fact.job == job.id)
 
     def exited(self, job: Job, attempt: int = 1, *, outcome: Outcome = Outcome.SUCCEEDED) -> Exited:
         key = (job.id, attempt)

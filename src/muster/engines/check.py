@@ -8,6 +8,7 @@ submitting, acting and observing. What an engine claims is tried; the rest is sk
 import time
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from typing import NamedTuple
 
 from muster.engines.bench import Bench, LosesNodes, ProtocolBroken, Watch, expect, seats
@@ -27,6 +28,7 @@ _NEEDS: dict[str, Callable[[Bench], bool]] = {
     "shares_gpus": lambda bench: bench.engine.capabilities.shares_gpus,
     "a GPU": lambda bench: any(node.devices for node in bench.engine.nodes()),
     "a bench that loses nodes": lambda bench: isinstance(bench, LosesNodes),
+    "lines_up": lambda bench: bench.engine.capabilities.lines_up,
     "virtual_time": lambda bench: bench.engine.capabilities.virtual_time,
     "real time": lambda bench: not bench.engine.capabilities.virtual_time,
 }
@@ -394,6 +396,72 @@ def a_job_that_is_started_on_a_lost_node_is_vacated(watch: Watch) -> None:
     watch.lose(lost)
     watch.start(job, on=[lost])
     watch.vacated(job)
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+
+@_check("lines_up")
+def who_is_lined_up_starts_when_the_one_before_has_left(watch: Watch) -> None:
+    jobs = [watch.job(name, 2) for name in "abc"]
+    watch.begin(jobs[0])
+    for ahead, job in pairwise(jobs):
+        watch.start(job, behind=ahead)
+    for ahead, job in pairwise(jobs):
+        left, began = watch.exited(ahead).at, watch.started(job).at
+        expect(left <= began, f"{job.id} was to start once {ahead.id} had left: {watch.facts}")
+    watch.exited(jobs[-1])
+    for job in jobs:
+        watch.expect_story(job, Started, Exited)
+
+
+@_check("lines_up")
+def who_comes_behind_one_that_has_left_starts_at_once(watch: Watch) -> None:
+    first, second = watch.job("a", 1), watch.job("b", 1)
+    watch.start(first)
+    watch.exited(first)
+    watch.start(second, behind=first)
+    watch.exited(second)
+    watch.expect_story(second, Started, Exited)
+
+
+@_check("lines_up")
+def who_is_recalled_from_a_line_can_be_started_as_if_for_the_first_time(watch: Watch) -> None:
+    first, second, third = watch.job("a"), watch.job("b", 1), watch.job("c", 1)
+    watch.begin(first)
+    watch.start(second, behind=first)
+    watch.start(third, behind=second)
+    watch.recall(second)
+    watch.stood_down(second)
+    watch.expect_story(second)
+    watch.start(second)
+    watch.exited(second)
+    watch.expect_story(third)
+    watch.stop(first)
+    watch.exited(third)
+
+
+@_check("lines_up")
+def a_recall_is_nothing_to_who_has_started(watch: Watch) -> None:
+    job = watch.job("a", 3)
+    watch.begin(job)
+    watch.recall(job)
+    watch.exited(job)
+    watch.expect_story(job, Started, Exited)
+
+
+@_check("lines_up")
+def who_is_stopped_in_a_line_never_starts_and_the_line_closes_up(watch: Watch) -> None:
+    first, second, third = watch.job("a"), watch.job("b", 1), watch.job("c", 1)
+    watch.begin(first)
+    watch.start(second, behind=first)
+    watch.start(third, behind=second)
+    watch.stop(second)
+    watch.exited(second, outcome=Outcome.STOPPED)
+    watch.expect_story(second, Exited)
+    watch.expect_story(third)
+    watch.stop(first)
+    watch.exited(third)
 
 
 CHECKS: tuple[Check, ...] = tuple(_entered)

@@ -97,6 +97,14 @@ class Placed(Event, frozen=True):
     seats: tuple[Seat, ...]
     expected_seconds: float | None = None  # how long it was thought to run, when it was decided
     at_most_seconds: float | None = None  # and the longest it could take
+    behind: JobId | None = None  # it is lined up: the seats become its own when this job has left them
+
+
+class StoodDown(Event, frozen=True):
+    """One that was lined up and has not started waits again, as if nothing had been decided."""
+
+    job: JobId
+    attempt: int
 
 
 class Started(Event, frozen=True):

@@ -1,5 +1,6 @@
 """How long jobs really ran: the last runs of each owner, and what is typical of everybody."""
 
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -60,6 +61,7 @@ def whose_history(owner: str, team: str) -> str:
     return owner or team
 
 
+@functools.lru_cache(maxsize=4096)
 def kind_of(name: str) -> str:
     """The name without its numbers: ``sweep-17`` and ``sweep-18`` are of one kind."""
     return _DIGITS.sub("", name)

@@ -20,6 +20,7 @@ class Start(Action, frozen=True):
     expected_seconds: float | None = None
     at_most_seconds: float | None = None
     because: str = "order"  # or: backfill
+    behind: tuple[JobId, int] | None = None  # not before this attempt has left the seats
 
 
 class Evict(Action, frozen=True):
@@ -27,6 +28,10 @@ class Evict(Action, frozen=True):
 
     because: str  # priority, reclaim, compact, turn
     in_favour_of: JobId | None = None
+
+
+class Recall(Action, frozen=True):
+    """Who was lined up and has not started does not; for who has, it is nothing."""
 
 
 class Stop(Action, frozen=True):

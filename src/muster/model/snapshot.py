@@ -48,7 +48,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 
 
 class Running(msgspec.Struct, frozen=True, gc=False):
-    """A job that has seats."""
+    """A job that has seats, or is lined up for those of another."""
 
     job: Job
     attempt: int
@@ -64,13 +64,14 @@ class Running(msgspec.Struct, frozen=True, gc=False):
     because: str | None = None  # why it is stopping
     evicted: bool = False  # stopping means that it goes back to the queue
     in_favour_of: JobId | None = None
+    behind: JobId | None = None  # who has the seats until it leaves
 
     def elapsed(self, now: float) -> float:
-        """Seconds since the attempt was placed."""
-        return now - self.placed_at
+        """Seconds since it has the seats."""
+        return now - self.placed_at if self.behind is None else 0.0
 
     def attained(self, now: float) -> float:
-        return self.attained_seconds + now - self.placed_at
+        return self.attained_seconds + self.elapsed(now)
 
     def unsaved_seconds(self, now: float) -> float:
         """Work that would have to be done again if it left now."""

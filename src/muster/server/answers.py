@@ -78,6 +78,13 @@ class JobView(msgspec.Struct):
     warnings: list[str] = []
 
 
+class Submitted(msgspec.Struct):
+    """What many submissions have become."""
+
+    ids: list[str]
+    warnings: list[str]
+
+
 class Jobs(msgspec.Struct):
     jobs: list[JobView]
     more: int  # how many were left out

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from muster.application.build import Built, build
-from muster.application.request import Request
-from muster.model.errors import BadInput, IllegalTransition
+from muster.application.request import ManyRequests, Request
+from muster.model.errors import BadInput, IllegalTransition, MusterError
 from muster.model.events import (
     ArraySubmitted,
     Event,
@@ -39,6 +39,7 @@ from muster.store.records import Record, meets
 _SPAN = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
 _ID = re.compile(rf"[0-9]{{1,15}}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
 _MOST_INTERNED = 10_000
+_MOST_ENVIRONMENTS = 1000  # at hand
 _MOST_METRICS = 64
 _MOST_MEMBERS = 100_000  # that an id may speak of
 
@@ -56,27 +57,55 @@ class Commands:
     # --- Submitting ---------------------------------------------------------------------------------
 
     async def submit(self, person: Person, request: Request) -> JobView:
-        service = self._service
-        if service.journal.sick is not None:
-            raise StoreTrouble(service.journal.sick)
-        key, body = _environment(request)
-        built = self.built(person, request, key)
-        service.keep_blob(key, body)
-        self._environments[key] = request.environment
-        service.note(built.event)
-        job_id = built.id
-        await service.durable(job_id)
-        view = self.view(job_id)
-        view.warnings = list(built.warnings)
+        self._check_store()
+        entry = self.built(person, request, _key_of(request.environment))
+        self._keep(request.environment)
+        self._service.note(entry.event)
+        await self._service.durable(entry.id)
+        view = self.view(entry.id)
+        view.warnings = list(entry.warnings)
         return view
 
-    def built(self, person: Person, request: Request, key: str = "") -> "Entry":
-        """The job as it would be submitted, or why not."""
+    async def submit_many(self, person: Person, many: ManyRequests) -> "list[Entry]":
+        """All of them, or none."""
+        self._check_store()
+        shared = _key_of(many.environment)
+        entries: list[Entry] = []
+        for request in many.jobs:
+            before = sum(entry.members for entry in entries)
+            key = _key_of(request.environment) if request.environment else shared
+            try:
+                entries.append(self.built(person, request, key, len(entries), before))
+            except MusterError as error:
+                where = f"job {len(entries) + 1} of {len(many.jobs):,}"
+                raise type(error)(f"{where}: {error}; none was submitted") from None
+        for environment in (many.environment, *(r.environment for r in many.jobs if r.environment)):
+            self._keep(environment)
+        for entry in entries:
+            self._service.note(entry.event)
+        await self._service.durable(*(entry.id for entry in entries))
+        return entries
+
+    def _check_store(self) -> None:
+        if self._service.journal.sick is not None:
+            raise StoreTrouble(self._service.journal.sick)
+
+    def _keep(self, environment: dict[str, str]) -> None:
+        """Under a key that follows from it: most submissions share one."""
+        key = _key_of(environment)
+        if key not in self._environments:
+            self._service.keep_blob(key, msgspec.json.encode(environment, order="sorted"))
+            self._remember(key, environment)
+
+    def built(
+        self, person: Person, request: Request, key: str = "", after: int = 0, members: int = 0
+    ) -> "Entry":
+        """The job as it would be submitted, or why not: ``after`` so many others, with so many members."""
         service = self._service
         now = service.now()
         built = build(
             request,
-            job_id=service.next_id(),
+            job_id=service.next_id(after),
             owner=person.name,
             team=default_team(person),
             user="",
@@ -86,10 +115,11 @@ class Commands:
         job = built.job
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
-        job = _run_as(_user_of(person), self._limited(person, job, len(built.indices) or 1))
+        count = len(built.indices) or 1
+        job = _run_as(_user_of(person), self._limited(person, job, count, members))
         self._check_possible(job)
         job = self._shared(self._with_dependencies(job))
-        return Entry(job, _event(now, built, job), tuple(built.warnings))
+        return Entry(job, _event(now, built, job), tuple(built.warnings), count)
 
     def environment(self, key: str) -> dict[str, str]:
         """An environment that was kept; the engine asks when it starts a job."""
@@ -97,10 +127,13 @@ class Commands:
         if found is None:
             body = self._service.journal.blob(key)
             found = msgspec.json.decode(body, type=dict[str, str]) if body else {}
-            if len(self._environments) > _MOST_INTERNED:
-                self._environments.clear()
-            self._environments[key] = found
+            self._remember(key, found)
         return found
+
+    def _remember(self, key: str, environment: dict[str, str]) -> None:
+        if len(self._environments) >= _MOST_ENVIRONMENTS:
+            self._environments.clear()
+        self._environments[key] = environment
 
     def _shared(self, job: Job) -> Job:
         """Equal parts of jobs are one object: a hundred thousand like jobs should not cost what they say."""
@@ -115,14 +148,17 @@ class Commands:
         if reason is not None:
             raise BadInput(reason.sentence())
 
-    def _limited(self, person: Person, job: Job, members: int) -> Job:
-        """With what a job gets that asks for nothing; refused if it is more than this person may have."""
+    def _limited(self, person: Person, job: Job, members: int, before: int) -> Job:
+        """With what a job gets that asks for nothing; refused if it is more than this person may have.
+
+        ``before``: how many come with it, and before it.
+        """
         limits = self.config.limits_of(person.name)
         if members > limits.array_members:
             raise BadInput(
                 f"an array may have {limits.array_members:,} members here; this one has {members:,}"
             )
-        live = self._service.fold.live_of(person.name)
+        live = self._service.fold.live_of(person.name) + before
         if live + members > limits.jobs_waiting:
             raise Forbidden(f"{person.name} may have {limits.jobs_waiting:,} jobs here, and has {live:,}")
         asked, most = job.time_limit_seconds, limits.time_most_seconds
@@ -275,7 +311,7 @@ def _of_running(make: Callable[[JobId, int], Step], *states: State) -> Callable[
 
     def step(record: Record) -> Step | None:
         running = record.running
-        if running is None or running.state not in states:
+        if running is None or running.behind is not None or running.state not in states:
             return None
         return make(running.job.id, running.attempt)
 
@@ -288,6 +324,7 @@ class Entry(msgspec.Struct, frozen=True):
     job: Job
     event: Submitted | ArraySubmitted
     warnings: tuple[str, ...]
+    members: int = 1
 
     @property
     def id(self) -> JobId:
@@ -337,10 +374,9 @@ def _within(run: Run | None, limits: Limits) -> Run | None:
     return msgspec.structs.replace(run, log_bytes=min(run.log_bytes, limits.log_bytes), grace_seconds=grace)
 
 
-def _environment(request: Request) -> tuple[str, bytes]:
-    """The submitter's environment under a key that follows from it: most submissions share one."""
-    body = msgspec.json.encode(request.environment, order="sorted")
-    return hashlib.blake2b(body, digest_size=16).hexdigest(), body
+def _key_of(environment: dict[str, str]) -> str:
+    body = msgspec.json.encode(environment, order="sorted")
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
 def _event(now: float, built: Built, job: Job) -> Submitted | ArraySubmitted:

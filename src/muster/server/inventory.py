@@ -102,7 +102,7 @@ class Place:
     def log_path(self, job_id: JobId, attempt: int, part: int, parts: int) -> Path:
         if part >= parts:
             raise NotFound(f"job {job_id} has {parts} parts, counted from 0; there is no part {part}")
-        return self._home.logs / job_id / log_name(attempt, part, parts)
+        return self._home.logs / log_name(job_id, attempt, part, parts)
 
     # --- The server ---------------------------------------------------------------------------------
 

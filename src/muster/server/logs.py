@@ -1,7 +1,8 @@
 """Reading a job's log while it is being written.
 
-The folder belongs to the job's owner, who may put anything there: so only a regular file is read, and no
-link is followed.
+Whoever owns the folder may put anything there: so only a regular file is read, and no link is followed. A log
+that stayed empty is handed on to another job when its own has ended (see ``engines.local.logs``): so what was
+read counts only if the file still has the name under which it was opened.
 """
 
 import asyncio
@@ -16,54 +17,78 @@ _CHUNK_BYTES = 1 << 16
 _LOOK_SECONDS = 0.05  # how often a log that is followed is looked at
 
 
-def open_log(path: Path) -> int:
-    """A descriptor. Refuses links, devices, and anything that is not a plain file."""
+class Log:
+    """A log, opened. Refuses links, devices, and anything that is not a plain file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            raise NotFound(f"{path} is not a log that Muster wrote") from None
+        self._status = os.fstat(self._descriptor)
+        if not stat.S_ISREG(self._status.st_mode):
+            self.close()
+            raise NotFound(f"{path} is not a log that Muster wrote")
+
+    def read(self, offset: int) -> bytes:
+        chunk = os.pread(self._descriptor, _CHUNK_BYTES, offset)
+        return chunk if self._is_ours() else b""
+
+    def _is_ours(self) -> bool:
+        try:
+            return os.path.samestat(self._status, os.stat(self.path, follow_symlinks=False))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _opened(path: Path) -> Log | None:
+    """Where there is no file, nothing was written."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return Log(path)
     except FileNotFoundError:
-        raise NotFound("there is no log yet: the job has not started") from None
-    except OSError:
-        raise NotFound(f"{path} is not a log that Muster wrote") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise NotFound(f"{path} is not a log that Muster wrote")
-    return descriptor
+        return None
 
 
 async def lines_of(path: Path, offset: int) -> AsyncIterator[bytes]:
     """What is there now."""
-    descriptor = open_log(path)
+    log = _opened(path)
+    if log is None:
+        return
     try:
-        while chunk := os.pread(descriptor, _CHUNK_BYTES, offset):
+        while chunk := log.read(offset):
             offset += len(chunk)
             yield chunk
             await asyncio.sleep(0)
     finally:
-        os.close(descriptor)
+        log.close()
 
 
 async def followed(
     log_of: Callable[[], Path | None], is_over: Callable[[], bool], offset: int
 ) -> AsyncIterator[bytes]:
     """What is there and what comes, until the job has ended. Another attempt has a log of its own."""
-    path: Path | None = None
-    descriptor = -1
+    log: Log | None = None
     try:
         while True:
             over = is_over()  # before looking: what was written until then will be seen
             now = log_of()
-            if now != path and now is not None and now.exists():
-                if descriptor >= 0:
-                    os.close(descriptor)
-                    offset = 0
-                path, descriptor = now, open_log(now)
-            if descriptor >= 0:
-                while chunk := os.pread(descriptor, _CHUNK_BYTES, offset):
-                    offset += len(chunk)
-                    yield chunk
+            if log is not None and log.path != now:
+                log.close()
+                log, offset = None, 0
+            if log is None and now is not None:
+                log = _opened(now)
+            while log is not None and (chunk := log.read(offset)):
+                offset += len(chunk)
+                yield chunk
             if over:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        if log is not None:
+            log.close()

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from muster.application.request import Request
+from muster.application.request import ManyRequests, Request
 from muster.model.errors import BadInput
 from muster.model.state import State
 from muster.server import answers, inventory
 from muster.server.commands import Commands, ids_in
-from muster.server.errors import Forbidden
+from muster.server.errors import Forbidden, NotFound
 from muster.server.http import Answered, Call, Handler, Route, Streamed
 from muster.server.logs import followed, lines_of
 from muster.server.openapi import describe
@@ -90,6 +90,11 @@ class Routes:
             return Answered(200, await self.plan(call))
         return await self._commands.submit(call.person, call.body)
 
+    async def submit_many(self, call: Call) -> answers.Submitted:
+        entries = await self._commands.submit_many(call.person, call.body)
+        said = dict.fromkeys(warning for entry in entries for warning in entry.warnings)
+        return answers.Submitted([entry.id for entry in entries], list(said))
+
     async def plan(self, call: Call) -> answers.Forecast:
         entry = self._commands.built(call.person, call.body)
         return await self._when.forecast(entry.job)
@@ -149,6 +154,9 @@ class Routes:
             raise Forbidden(f"the log of job {job_id} is {view.owner}'s")
         if view.counts is not None:
             raise BadInput(f"{job_id} is an array; each member has its log, such as {job_id}_1")
+
+        if q.attempt is not None and q.attempt > view.attempt:
+            raise NotFound(f"job {job_id} has had {view.attempt} attempts; there is no log of a later one")
 
         def log_of() -> Path | None:
             attempt = q.attempt or self._commands.view(job_id).attempt
@@ -226,6 +234,16 @@ class Routes:
                 status=201,
                 errors=submitting,
                 besides=((200, answers.Forecast),),
+            ),
+            Route(
+                "POST",
+                f"{_V1}/submissions",
+                self.submit_many,
+                answers.Submitted,
+                "Submit many at once: all of them, or none.",
+                body=ManyRequests,
+                status=201,
+                errors=submitting,
             ),
             Route(
                 "POST",

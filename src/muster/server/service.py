@@ -17,6 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import msgspec
 
@@ -25,17 +26,19 @@ from muster.home import Home
 from muster.model.errors import IllegalTransition, MusterError
 from muster.model.events import (
     Event,
+    Evicting,
     Exited,
     NodeSeen,
     Outcome,
     Retried,
     Started,
+    StoodDown,
     TeamSet,
     Vacated,
     Withdrawn,
 )
 from muster.model.job import JobId
-from muster.model.plan import Action, Evict, Plan, Start, Stop, Suspend
+from muster.model.plan import Action, Evict, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
 from muster.model.snapshot import Running, Snapshot
 from muster.model.state import State
@@ -44,6 +47,7 @@ from muster.model.units import MINUTE
 from muster.schedule import schedule
 from muster.server.answers import JobView
 from muster.server.errors import StoreTrouble
+from muster.server.lineup import LineUp
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.stream import Stream
 from muster.server.views import Views
@@ -118,7 +122,9 @@ class Service:
         self._deciding = False
         self._last_cycle_seconds = 0.0
         self._estimated: set[JobId] = set()  # jobs that wait, and for whom a start was estimated
+        self._line_up = LineUp()
         self._waker: asyncio.TimerHandle | None = None
+        self._impatient: asyncio.TimerHandle | None = None  # of those who are lined up
         self._late: asyncio.TimerHandle | None = None  # for a parcel that nobody waits for
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cycle")
         self._loop = asyncio.get_running_loop()
@@ -151,16 +157,25 @@ class Service:
     def _reconcile(self) -> None:
         """What was decided and perhaps never carried out is carried out now: acting twice does no harm."""
         known = self.engine.running()
-        for running in list(self.fold.running.values()):
-            job_id, attempt = running.job.id, running.attempt
-            if running.state is State.STARTING:
-                self._act(Start(job_id, attempt, running.seats))
-            elif (job_id, attempt) not in known:
-                self._lost(running)
-            elif running.state is State.SUSPENDED:
-                self._act(Suspend(job_id, attempt))
-            elif running.state is State.STOPPING:
-                self._act(_last_word(running))
+        for head in list(self.fold.running.values()):
+            line = self.fold.line_behind(head.job.id)
+            self._reconcile_one(head, known)
+            for ahead, one in pairwise([head, *line]):
+                behind = (ahead.job.id, ahead.attempt)
+                self._act(Start(one.job.id, one.attempt, one.seats, behind=behind))
+                if one.state is State.STOPPING:
+                    self._act(_last_word(one))
+
+    def _reconcile_one(self, running: Running, known: set[tuple[JobId, int]]) -> None:
+        job_id, attempt = running.job.id, running.attempt
+        if running.state is State.STARTING:
+            self._act(Start(job_id, attempt, running.seats))
+        elif (job_id, attempt) not in known:
+            self._lost(running)
+        elif running.state is State.SUSPENDED:
+            self._act(Suspend(job_id, attempt))
+        elif running.state is State.STOPPING:
+            self._act(_last_word(running))
 
     def _lost(self, running: Running) -> None:
         """The engine has never heard of it, or has forgotten: it is gone."""
@@ -173,8 +188,9 @@ class Service:
     def end(self) -> None:
         """Write down what is under way. Jobs go on."""
         self._loop.remove_reader(self.engine.fileno())
-        if self._waker is not None:
-            self._waker.cancel()
+        for timer in (self._waker, self._impatient):
+            if timer is not None:
+                timer.cancel()
         self._hand_over()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self.journal.close()
@@ -184,14 +200,17 @@ class Service:
     def now(self) -> float:
         return self.engine.now()
 
-    def next_id(self) -> JobId:
-        return str(self.fold.submissions + 1)
+    def next_id(self, after: int = 0) -> JobId:
+        """The next, or the one that comes after so many others."""
+        return str(self.fold.submissions + 1 + after)
 
     def note(self, event: Event, *actions: Action) -> None:
         """Take an event in; its actions follow when it is durable. What is not allowed raises."""
         if isinstance(event, Exited | Withdrawn):
             self._note_end(event)
         else:
+            if isinstance(event, Evicting):  # whoever it leaves for gets the seats
+                self._dissolve_line(event.job)
             self.fold.apply(event)
         self._parcel.events.append(event)
         self._parcel.actions.extend(actions)
@@ -227,12 +246,11 @@ class Service:
                 self.recent.popitem(last=False)
             self._parcel.ended.append(_row(view))
 
-    async def durable(self, submitted: JobId | None = None) -> None:
+    async def durable(self, *submitted: JobId) -> None:
         """Wait until all that was noted so far is on disk."""
         waiter = self._loop.create_future()
         self._parcel.waiters.append(waiter)
-        if submitted is not None:
-            self._parcel.submitted.append(submitted)
+        self._parcel.submitted.extend(submitted)
         self.stir()
         await waiter
 
@@ -253,12 +271,18 @@ class Service:
             self._take(fact)
         if self._stale and not self._deciding:
             self._decide()
+        if self.engine.capabilities.lines_up and not self._deciding:
+            self._lengthen_lines()
         self._hand_over_soon()
 
     def _take(self, fact: Event) -> None:
         """One fact of the engine's. What is known already, or no longer of interest, is settled."""
+        if isinstance(fact, Started | StoodDown | Exited | Vacated):
+            self._line_up.heard_of(fact.job)
         try:
-            if isinstance(fact, Exited | Vacated):
+            if isinstance(fact, StoodDown):
+                self._stood_down(fact)
+            elif isinstance(fact, Exited | Vacated):
                 self._over(self._maybe_again(fact))
             else:
                 self.note(fact)
@@ -268,11 +292,22 @@ class Service:
                 self._parcel.settled.append((fact.job, fact.attempt))
                 self.stir()
 
+    def _stood_down(self, fact: StoodDown) -> None:
+        """Who was told to end meanwhile has, by that."""
+        record = self.fold.records.get(fact.job)
+        running = record.running if record else None
+        if running is not None and running.state is State.STOPPING:
+            self._lost(running)
+        else:
+            self.note(fact)
+
     def _over(self, event: Exited | Vacated | Retried) -> None:
         record = self.fold.records.get(event.job)
         running = record.running if record else None
         if running is None or running.attempt != event.attempt:
             raise IllegalTransition(f"attempt {event.attempt} of job {event.job} is over")
+        if isinstance(event, Exited):
+            self._line_up.ended(running, event.at)
         self.note(event)
         self._parcel.settled.append((event.job, event.attempt))
 
@@ -322,6 +357,31 @@ class Service:
                 log.debug("dropped %s: %s", fact, error)
                 self._stale = True
         self._wake_at(plan.wake_at)
+
+    # --- Lines --------------------------------------------------------------------------------------
+
+    def _lengthen_lines(self) -> None:
+        decided = self._line_up.decided(self.fold, self.now())
+        for fact, action in decided:
+            self.note(fact, action)
+        if decided and self._impatient is None:
+            self._impatient = self._loop.call_later(self._line_up.patience_seconds, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        """Who is lined up behind a job that takes long goes back to the queue."""
+        self._impatient = None
+        now = self.now()
+        for head in self._line_up.overdue(self.fold, now):
+            self._dissolve_line(head.job.id)
+        if self.fold.lined_up:
+            self._impatient = self._loop.call_later(self._line_up.patience_seconds, self._lose_patience)
+
+    def _dissolve_line(self, head: JobId) -> None:
+        """The last first, so that nobody moves up meanwhile."""
+        for one in reversed(self.fold.line_behind(head)):
+            self._line_up.recalled(one.job.id)
+            self._act(Recall(one.job.id, one.attempt))
+        self.stir()
 
     def _wake_at(self, at: float | None) -> None:
         if self._waker is not None:
@@ -378,18 +438,27 @@ class Service:
         for waiter in parcel.waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        for job_id, attempt in parcel.settled:
-            self.engine.settle(job_id, attempt)
+        if parcel.settled:
+            self.engine.settle(parcel.settled)
+        self.engine.flush()
         self.stream.publish(parcel.changed)
         if parcel.actions or parcel.settled:
             self.stir()
 
     def _tell_engine(self, action: Action) -> None:
+        if not isinstance(action, Start) and self._is_over(action):
+            return
         try:
             self.engine.act(action)
         except MusterError as error:
             log.warning("job %s could not be acted on: %s", action.job, error)
             self._take(Exited(self.now(), action.job, action.attempt, Outcome.FAILED))
+
+    def _is_over(self, action: Action) -> bool:
+        """Whether the attempt has ended while this was being written down."""
+        record = self.fold.records.get(action.job)
+        running = None if record is None else record.running
+        return running is None or running.attempt != action.attempt
 
     def store_failed(self, sentence: str) -> None:
         """The journal can't write. Who submitted and was not answered is refused; the rest waits."""

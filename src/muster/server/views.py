@@ -57,6 +57,8 @@ class Views:
 
     def _running(self, running: Running) -> JobView:
         job = running.job
+        if running.behind is not None:
+            return self._lined_up(running)
         view = self._of(job, running.state)
         view.attempt, view.started_at = running.attempt, running.started_at
         view.nodes = list(dict.fromkeys(seat.node for seat in running.seats))
@@ -66,8 +68,15 @@ class Views:
         view.metrics = self.metrics.get(job.id, {})
         return view
 
+    def _lined_up(self, running: Running) -> JobView:
+        """It is decided where it starts, and it waits still."""
+        view = self._of(running.job, State.QUEUED)
+        view.attempt = running.attempt - 1
+        view.reason = f"is next in line for the seats of job {running.behind}"
+        return view
+
     def _log(self, job: Job, attempt: int) -> str:
-        return f"{self._logs}/{job.id}/{log_name(attempt, 0, job.gang.size)}"
+        return f"{self._logs}/{log_name(job.id, attempt, 0, job.gang.size)}"
 
     def _of(self, job: Job, state: State) -> JobView:
         asked, run = job.gang.asked(), job.run
@@ -110,8 +119,8 @@ class Views:
         """An array as one."""
         members = [r for r in self._members(array) if r.outcome is None]
         counts = {State.ENDED.value: array.size - array.left}
-        for record in members:
-            counts[record.state.value] = counts.get(record.state.value, 0) + 1
+        for shown in map(_shown, members):
+            counts[shown.value] = counts.get(shown.value, 0) + 1
         state = next((s for s in _MOST_TELLING if counts.get(s.value)), State.ENDED)
         view = self.live(members[0]) if members else self._of(array.template, state)
         view.id, view.state, view.outcome = array.template.id, state, array.outcome
@@ -135,7 +144,7 @@ class Views:
         Waiting members of an array are one line, as people think of them.
         """
         snap_lanes, ineligible = self._fold.lanes, self._fold.ineligible
-        running = list(self._fold.running.values())
+        running = [*self._fold.running.values(), *self._fold.lined_up]
         waiting = merge(*snap_lanes.values(), sorted(ineligible.values(), key=_age), key=_age)
         together = ([w] for w in waiting) if members else _by_array(waiting)
         views = [self._running(r) for r in islice(running, limit)]
@@ -153,6 +162,12 @@ class Views:
             view.array = ArrayView(array, min(indices), max(indices), len(indices))
             view.params = {}
         return view
+
+
+def _shown(record: Record) -> State:
+    """Who is lined up waits, as far as people are concerned."""
+    running = record.running
+    return State.QUEUED if running is not None and running.behind is not None else record.state
 
 
 _MOST_TELLING = (State.RUNNING, State.STARTING, State.STOPPING, State.SUSPENDED, State.QUEUED, State.HELD)

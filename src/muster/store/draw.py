@@ -27,7 +27,7 @@ class Sketch:
 
     def __init__(self, fold: Fold) -> None:
         self._live = [r.waiting or job_id for job_id, r in fold.records.items() if r.outcome is None]
-        self._running = list(fold._running.values())
+        self._running = [*fold._running.values(), *fold.lined_up]
         self._arrays = [replace(array) for array in fold.arrays.values()]
         self._rest = _small_things(fold)
 

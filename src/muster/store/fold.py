@@ -28,8 +28,8 @@ from muster.model.events import (
     Reported,
     Resumed,
     Retried,
-    Seat,
     Started,
+    StoodDown,
     Stopping,
     Submitted,
     Suspended,
@@ -43,16 +43,16 @@ from muster.model.lives import LivesBook
 from muster.model.mix import MixCounter
 from muster.model.node import Health, Node
 from muster.model.policy import ROTATING, Policy
-from muster.model.resources import NOTHING, Resources
+from muster.model.resources import Resources
 from muster.model.room import Hardware, Room, held_by
-from muster.model.snapshot import Account, Holder, LaneKey, Running, Snapshot, Tally, Waiting
+from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
-from muster.model.tenancy import ROOT, Team, Tenancy
-from muster.schedule.shares import brought_to, charged, summed, with_rate
+from muster.model.tenancy import Team, Tenancy
 from muster.store.records import ArrayRecord, Record, by_age, end_of, meets
+from muster.store.seats import Seats
 
 
-class Fold:
+class Fold(Seats):
     """All facts so far. Of jobs that have ended it remembers how, for the last ``remembers`` of them."""
 
     def __init__(
@@ -61,40 +61,26 @@ class Fold:
         known_seconds: dict[JobId, float] | None = None,
         remembers: int | None = None,
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._remembers = remembers
         self._known_seconds = known_seconds or {}
         self.now = 0.0  # the time of the last fact
         self.generation = 0
         self.submissions = 0  # jobs and arrays ever submitted: the next id
-        self.records: dict[JobId, Record] = {}
-        self._nodes: dict[str, Node] = {}
         self._teams: dict[str, Team] = {}
-        self._tenancy = Tenancy()
-        self._hardware = Hardware(())
-        self._room = self._hardware.free_room()
-        self._inventory_changed = False
         self._lanes: dict[LaneKey, list[Waiting]] = {}
         self._ineligible: dict[JobId, Waiting] = {}
         self._timed: dict[JobId, Waiting] = {}  # of these, who wait for nothing but a time
         self._unmet: dict[JobId, tuple[JobId, ...]] = {}
         self._dependents: dict[JobId, list[JobId]] = {}
         self._doomed: dict[JobId, Outcome] = {}
-        self._running: dict[JobId, Running] = {}
-        self._held: dict[str, Resources] = {}
-        self._accounts: dict[Holder, Account] = {}
-        self._active: dict[Holder, int] = {}
-        self._arrays: dict[str, int] = {}
         self.arrays: dict[str, ArrayRecord] = {}
         self._ended_jobs: deque[JobId] = deque()
-        self._tally = Tally()
-        self._evicting: dict[JobId, tuple[JobId, ...]] = {}
         # Whether others had to leave for it, and where it was promised room.
         self._promised: dict[JobId, tuple[bool, tuple[str, ...]]] = {}
         self._history = HistoryBook()
         self._lives = LivesBook()
         self._mix = MixCounter()
-        self._memo: dict[object, object] = {}
         self._lent = False
 
     # --- Facts in -----------------------------------------------------------------------------------
@@ -165,6 +151,8 @@ class Fold:
         for seat in event.seats:
             if seat.node not in self._nodes:
                 raise BadInput(f"there is no node {seat.node}")
+        if event.behind is not None:
+            self._check_line(event.behind)
         record = self._moved(event.job, event)
         waiting = record.waiting
         assert waiting is not None
@@ -181,10 +169,14 @@ class Fold:
             state=record.state,
             attained_seconds=waiting.attained_seconds,
             done_seconds=waiting.done_seconds,
+            behind=event.behind,
         )
         record.waiting, record.running = None, running
-        self._running[event.job] = running
-        self._seat(running, 1, event.at)
+        if event.behind is None:
+            self._running[event.job] = running
+            self._seat(running, 1, event.at)
+        else:
+            self._lined_up[event.behind] = event.job
 
     def _changed(self, event: Started | Suspended | Resumed | Evicting | Stopping) -> None:
         record = self._moved(event.job, event)
@@ -198,8 +190,9 @@ class Fold:
             self._leaves_for(event.in_favour_of, event.job)
         elif isinstance(event, Stopping):
             changes |= {"because": event.because, "evicted": False}
-        running = msgspec.structs.replace(running, **changes)
-        record.running = self._running[event.job] = running
+        record.running = running = msgspec.structs.replace(running, **changes)
+        if running.behind is None:
+            self._running[event.job] = running
 
     def _exited(self, event: Exited) -> None:
         record = self._moved(event.job, event)
@@ -227,6 +220,14 @@ class Fold:
         job = running.job
         job = msgspec.structs.replace(job, retries=job.retries - 1, begin_at=event.begin_at)
         self._queue_again(record, running, job, event.at, running.done_seconds)
+
+    def _stood_down(self, event: StoodDown) -> None:
+        record = self._moved(event.job, event)
+        job = self._unseat(record, event.at).job
+        before = event.attempt - 1
+        lane, asked = LaneKey.of(job), job.gang.asked()
+        record.waiting = Waiting(job, lane, asked, attempt=before, queued_at=job.submitted_at)
+        self._queue(record.waiting)
 
     def _queue_again(self, record: Record, running: Running, job: Job, now: float, done: float) -> None:
         record.waiting = Waiting(
@@ -263,22 +264,6 @@ class Fold:
         self._tenancy = Tenancy(teams.values())
         self._teams = teams
         self._regroup(event.at)
-
-    def _regroup(self, now: float) -> None:
-        """The tree has changed: what teams have and had follows from their owners."""
-        owners = [h for h in self._accounts if h[1] is not None]
-        accounts: dict[Holder, Account] = {}
-        for team, owner in owners:
-            mine = brought_to(self._accounts[team, owner], now, self._policy.half_life_seconds)
-            accounts[team, owner] = mine
-            for name in self._tenancy.path(team)[:-1]:
-                accounts[name, None] = summed(accounts.get((name, None)), mine)
-        self._accounts = accounts
-        self._active = {}
-        for record in self.records.values():
-            entry = record.waiting or record.running
-            if entry is not None:
-                self._count(entry.job, 1)
 
     # --- The queue ----------------------------------------------------------------------------------
 
@@ -375,84 +360,6 @@ class Fold:
             self._doomed[dependent] = Outcome.DEPENDENCY_FAILED
         self._queue(waiting)
 
-    # --- Seats and accounts -------------------------------------------------------------------------
-
-    def _unseat(self, record: Record, now: float) -> Running:
-        running = record.running
-        assert running is not None
-        record.running = None
-        del self._running[running.job.id]
-        self._has_left(running)
-        self._seat(running, -1, now)
-        return running
-
-    def _leaves_for(self, favoured: JobId | None, job_id: JobId) -> None:
-        if favoured is not None:
-            self._evicting[favoured] = (*self._evicting.get(favoured, ()), job_id)
-
-    def _has_left(self, running: Running) -> None:
-        favoured = running.in_favour_of
-        if favoured is not None:
-            left = tuple(j for j in self._evicting.pop(favoured, ()) if j != running.job.id)
-            if left:
-                self._evicting[favoured] = left
-
-    def _seat(self, running: Running, sign: int, now: float) -> None:
-        """Enter (+1) or strike (-1) what a running job holds, everywhere it counts."""
-        self._hold(running, sign)
-        cost = charged(running.held, running.job.priority, self._policy.charges)
-        half_life = self._policy.half_life_seconds
-        for holder in self._holders(running.job):
-            account = self._accounts.get(holder) or Account(as_of=now)
-            self._accounts[holder] = with_rate(brought_to(account, now, half_life), cost, sign)
-
-    def _hold(self, running: Running, sign: int) -> None:
-        """The part of it that follows from who runs now, and from nothing before."""
-        job = running.job
-        for seat in running.seats:
-            self._sit(seat, sign)
-        self._room.log.forget_before(4 * self._hardware.count + 64)
-        self._tally = self._tally.changed(running, sign)
-        held = self._held.pop(job.team, NOTHING)
-        held = held + running.held if sign > 0 else held - running.held
-        if held != NOTHING:
-            self._held[job.team] = held
-        if job.array is not None:
-            count = self._arrays.pop(job.array.array, 0) + sign
-            if count:
-                self._arrays[job.array.array] = count
-
-    def _holders(self, job: Job) -> list[Holder]:
-        """Who is charged for a job: its owner, its team, and the teams above."""
-        teams = self._tenancy.path(job.team)
-        return [(job.team, job.owner), *((team, None) for team in teams if team != ROOT)]
-
-    def _count(self, job: Job, change: int) -> None:
-        for holder in self._holders(job):
-            count = self._active.get(holder, 0) + change
-            if count:
-                self._active[holder] = count
-            else:
-                self._active.pop(holder, None)
-
-    def _sit(self, seat: Seat, sign: int) -> None:
-        node = self._hardware.index[seat.node]
-        change = self._room.take if sign > 0 else self._room.give
-        devices = [g for g in seat.devices if g < self._hardware.width]  # a node may come back with fewer
-        change(node, seat.shape, devices, seat.device_milli)
-
-    def _refresh_inventory(self) -> None:
-        """Build the columns anew after nodes came or changed; what runs keeps its seats."""
-        if not self._inventory_changed:
-            return
-        self._inventory_changed = False
-        self._hardware = Hardware(tuple(self._nodes.values()))
-        self._room = self._hardware.free_room()
-        self._memo = {}
-        for running in self._running.values():
-            for seat in running.seats:
-                self._sit(seat, 1)
-
     def _moved(self, job_id: JobId, event: Event) -> Record:
         """The record, in its next state."""
         record = self.records.get(job_id)
@@ -542,6 +449,11 @@ class Fold:
         return self._running
 
     @property
+    def has_promised(self) -> bool:
+        """Whether anybody was promised room."""
+        return bool(self._promised)
+
+    @property
     def teams(self) -> Mapping[str, Team]:
         return self._teams
 
@@ -564,7 +476,7 @@ class Fold:
 
     @property
     def waiting_count(self) -> int:
-        return sum(map(len, self._lanes.values())) + len(self._ineligible)
+        return sum(map(len, self._lanes.values())) + len(self._ineligible) + len(self._lined_up)
 
     @property
     def running_count(self) -> int:
@@ -587,6 +499,7 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Withdrawn: Fold._withdrawn,
     Promised: Fold._promised_room,
     Placed: Fold._placed,
+    StoodDown: Fold._stood_down,
     Started: Fold._changed,
     Suspended: Fold._changed,
     Resumed: Fold._changed,

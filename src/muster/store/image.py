@@ -16,7 +16,7 @@ from muster.model.job import ArrayPlace, Job, JobId
 from muster.model.mix import Mix
 from muster.model.policy import Policy
 from muster.model.resources import Resources
-from muster.model.snapshot import LaneKey, Waiting
+from muster.model.snapshot import LaneKey, Running, Waiting
 from muster.model.state import State
 from muster.model.tenancy import Tenancy
 from muster.store.draw import Sketch
@@ -134,23 +134,25 @@ def _restore_inventory(image: Image, fold: Fold) -> None:
 
 def _restore_jobs(image: Image, fold: Fold, shared: _Shared) -> None:
     _remember_ended(image, fold)
-    for running, run in image.running:
-        running = replace(running, job=shared.job(running.job, run))
-        fold._running[running.job.id] = running
-        fold._hold(running, 1)
+    placed = [replace(running, job=shared.job(running.job, run)) for running, run in image.running]
+    for running in placed:
+        if running.behind is None:
+            fold._running[running.job.id] = running
+            fold._hold(running, 1)
+        else:
+            fold._lined_up[running.behind] = running.job.id
+    by_id = {running.job.id: running for running in placed}
     for chunk in image.live:
         for row in decode_live(chunk):
-            _restore_live(row, fold, shared)
+            fold.records[row if isinstance(row, str) else row.id] = _record(row, by_id, shared)
     _restore_queue(image, fold)
 
 
-def _restore_live(row: Row | JobId, fold: Fold, shared: _Shared) -> None:
+def _record(row: Row | JobId, placed: dict[JobId, Running], shared: _Shared) -> Record:
     if isinstance(row, Row):
         waiting = shared.waiting(row)
-        fold.records[row.id] = Record(State.HELD if waiting.job.held else State.QUEUED, waiting)
-    else:
-        running = fold._running[row]
-        fold.records[row] = Record(running.state, running=running)
+        return Record(State.HELD if waiting.job.held else State.QUEUED, waiting)
+    return Record(placed[row].state, running=placed[row])
 
 
 def _remember_ended(image: Image, fold: Fold) -> None:

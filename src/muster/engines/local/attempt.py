@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from muster.engines.local import logs, processes
-from muster.engines.local.cgroups import Cgroups, Limits
+from muster.engines.local.cgroups import Cgroups, Group, Limits
 from muster.engines.local.clock import Clock
 from muster.engines.local.part import UNKNOWN, Part, recalled
 from muster.engines.local.records import Entry, Key, Records
@@ -26,7 +26,8 @@ STOP, EVICT, TIME, MEMORY, PIDS, FAILED = "stop", "evict", "time", "memory", "pi
 _OUTCOMES = {STOP: "STOPPED", TIME: "TIMEOUT", MEMORY: "OUT_OF_MEMORY", PIDS: "FAILED"}
 _AGAIN_SECONDS = 0.02  # between looks at a tree that is to be gone
 _KILL_AGAIN_SECONDS = 1.0
-_NOT_KEPT = ("do", "argv", "script", "environment", "parts")  # of an order: of no use once it is carried out
+# Of an order: of no use once it is carried out.
+_NOT_KEPT = frozenset({"do", "argv", "script", "environment", "variables", "parts", "behind"})
 
 
 class Host(Protocol):
@@ -46,6 +47,10 @@ class Host(Protocol):
 
     def has_orphans(self) -> bool:
         """Whether there may be processes whose part has ended."""
+        ...
+
+    def is_followed(self, attempt: "Attempt") -> bool:
+        """Whether another is lined up behind it."""
         ...
 
     def over(self, attempt: "Attempt", message: Message) -> None: ...
@@ -78,12 +83,15 @@ class Attempt:
     # --- Starting ---------------------------------------------------------------------------------
 
     @classmethod
-    def begin(cls, host: Host, order: Message) -> "Attempt":
-        """Carry out an order. Whatever goes wrong is told as the attempt's end."""
+    def begin(cls, host: Host, order: Message, before: "Attempt | None" = None) -> "Attempt":
+        """Carry out an order. Whatever goes wrong is told as the attempt's end.
+
+        ``before``: the one behind which it was lined up, and which is over.
+        """
         attempt = cls(host, {k: v for k, v in order.items() if k not in _NOT_KEPT})
         try:
             owner = person(order["user"])
-            attempt._prepare(order, owner)
+            attempt._prepare(order, owner, before)
         except (OSError, NotStarted) as error:
             attempt._end(
                 {"tell": "exited", "outcome": "FAILED", "exit_code": CANT_EXECUTE, "why": str(error)}
@@ -92,9 +100,10 @@ class Attempt:
         attempt._launch(order, owner)
         return attempt
 
-    def _prepare(self, order: Message, owner: Person | None) -> None:
+    def _prepare(self, order: Message, owner: Person | None, before: "Attempt | None") -> None:
         """Its folder, logs and groups; and what is to be remembered before anything runs."""
-        opened = self._fill_folder(order, owner)
+        self._fill_folder(order, owner)
+        opened = self._open_logs(order, owner, before)
         for index, asked in enumerate(order["parts"]):
             limits = Limits(
                 asked["cpus_milli"],
@@ -103,9 +112,13 @@ class Attempt:
                 order["cpu_cap"],
                 tuple(asked["denied_devices"]),
             )
-            group = self._host.cgroups.make(self._name(index), limits)
-            mark = self._mark(index, len(opened))
-            self._parts.append(Part(mark, limits, group, opened[index]))
+            part = Part(self._mark(index, len(opened)), limits, None, opened[index])
+            spare = None if before is None else before.spare_group(limits)
+            if spare is None:
+                part.group = self._host.cgroups.make(self._name(index), limits)
+            else:
+                part.go_on_with(spare)
+            self._parts.append(part)
         self._at = self._host.clock.now()
         self._host.records.note(
             self.key,
@@ -117,28 +130,41 @@ class Attempt:
             logs=[(log.path, *log.identity) for log in opened],
         )
 
-    def _fill_folder(self, order: Message, owner: Person | None) -> list[logs.Log]:
-        """The logs, opened."""
+    def _fill_folder(self, order: Message, owner: Person | None) -> None:
         folder = logs.Folder(self._host.logs, self.key[0], owner)
-        number, count = self.key[1], len(order["parts"])
-        opened: list[logs.Log] = []
-        with folder.opened() as descriptor:
-            for index in range(count):
-                name = logs.log_name(number, index, count)
-                log = folder.create(descriptor, name, 0o600, append=True)
-                opened.append(logs.Log(log, f"{folder.path}/{name}", order["log_bytes"]))
         if order["script"] is not None:
-            folder.write(f"{number}.script", order["script"], 0o700)
+            folder.write(f"{self.key[1]}.script", order["script"], 0o700)
         if order["checkpoint"] is not None:
             folder.make_checkpoints()
-        return opened
+
+    def _open_logs(self, order: Message, owner: Person | None, before: "Attempt | None") -> list[logs.Log]:
+        count, most_bytes = len(order["parts"]), order["log_bytes"]
+        paths = [f"{self._host.logs}/{logs.log_name(*self.key, index, count)}" for index in range(count)]
+        spare = None if before is None else before.spare_log(order)
+        if spare is not None:
+            return [spare.handed_on(paths[0], most_bytes)]
+        return [logs.new(path, most_bytes, owner) for path in paths]
+
+    def spare_log(self, order: Message) -> logs.Log | None:
+        """Our log, if it is over and has stayed empty, and the order is for one of the same user's."""
+        [*others, part] = self._parts
+        alike = len(order["parts"]) == 1 and order["user"] == self._terms["user"]
+        if others or not alike or self._terms["output"] is not None or part.log is None or part.log.size():
+            return None
+        log, part.log = part.log, None
+        return log
+
+    def spare_group(self, limits: Limits) -> Group | None:
+        """Likewise, our group."""
+        alone = len(self._parts) == 1 and self._told is None
+        return self._parts[0].spare_group(limits) if alone else None
 
     def _launch(self, order: Message, owner: Person | None) -> None:
         argv = tuple(order["argv"])
         if order["script"] is not None:
             argv = (f"{self._host.logs}/{self.key[0]}/{self.key[1]}.script", *argv)
         for part, asked in zip(self._parts, order["parts"], strict=True):
-            environment = order["environment"] | asked["environment"]
+            environment = order["environment"] | order["variables"] | asked["environment"]
             self._start(
                 part, Program(argv, environment, order["cwd"], order["umask"], order["output"]), owner
             )
@@ -279,7 +305,7 @@ class Attempt:
         patient = self._told is not None and time.monotonic() < self._told.deadline
         for part in self._parts:
             if not part.runs and not part.gone:
-                part.sweep(orphans=self._host.has_orphans())
+                part.sweep(self._host.has_orphans, is_followed=self._host.is_followed(self))
                 if not part.gone and not patient:
                     part.kill()
         if all(part.gone for part in self._parts):
@@ -335,9 +361,9 @@ class Attempt:
         self.is_over = True
         for timer in self._timers.values():
             timer.cancel()
+        self._host.over(self, message | self._message(message["tell"], self._host.clock.now()))
         for part in self._parts:
             part.close()
-        self._host.over(self, message | self._message(message["tell"], self._host.clock.now()))
 
     # --- Watching ---------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The engine for this machine, as the server sees it: orders go to the keeper, facts come back.
 
-It starts a keeper if none answers, and finds the one that is there. What it has ordered and was not answered
+It starts a keeper if none answers, and finds the one that is there. Orders are sent together, with the next
+``observe`` or ``flush``. What it has ordered and was not answered
 yet is ordered again when a keeper had to be replaced; what it was told already is not told twice.
 """
 
@@ -12,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from muster.engines.base import Capabilities
 from muster.engines.local import inventory, wire
 from muster.engines.local.clock import Clock
@@ -21,10 +24,10 @@ from muster.engines.local.orders import start_order
 from muster.engines.local.wire import Channel, Message
 from muster.home import Home
 from muster.model.errors import BadInput, MusterError
-from muster.model.events import Event, Exited, Outcome, Resumed, Started, Suspended, Vacated
+from muster.model.events import Event, Exited, Outcome, Resumed, Started, StoodDown, Suspended, Vacated
 from muster.model.job import Job, JobId
 from muster.model.node import Node
-from muster.model.plan import Action, Evict, Start, Stop, Suspend
+from muster.model.plan import Action, Evict, Start, Stop
 
 _ANSWER_SECONDS = 10.0
 _TRIES = 5
@@ -35,7 +38,7 @@ Key = tuple[JobId, int]
 class LocalEngine:
     """Runs jobs as processes here. ``find`` knows the jobs, ``environment`` the variables kept for them."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(lines_up=True)
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class LocalEngine:
         self._over: set[Key] = set()  # have ended, and were told
         self._settling: set[Key] = set()  # of these, the keeper is to forget
         self._orders: dict[Key, list[Message]] = {}  # not answered yet
+        self._told: set[str] = set()  # which environments the keeper knows
         self.means: dict[str, str] = {}  # controller → what enforces it, as the keeper tells
         self.keeper_pid = 0
         self._readable = select.epoll()
@@ -93,14 +97,14 @@ class LocalEngine:
         key = (action.job, action.attempt)
         if isinstance(action, Start):
             if key not in self._running and key not in self._orders:
-                kept = job.run.environment if job.run is not None else ""
-                order = start_order(job, action, self._environment(kept), self._home, self._machine)
+                order = start_order(job, action, self._home, self._machine)
                 self._orders[key] = [order]
-                self._send(order)
+                self._let_know(self._channel, order["environment"])
+                self._channel.send(order)
         elif key in self._running or key in self._orders:
             order = _order(action)
             self._orders.setdefault(key, []).append(order)
-            self._send(order)
+            self._channel.send(order)
 
     # --- Beyond the protocol ----------------------------------------------------------------------
 
@@ -108,10 +112,10 @@ class LocalEngine:
         """Readable when ``observe`` has something to do at once."""
         return self._readable.fileno()
 
-    def settle(self, job: JobId, attempt: int) -> None:
-        """The end of the attempt is safe in the journal: it need not be told again."""
-        self._settling.add((job, attempt))
-        self._send(_settle(job, attempt))
+    def settle(self, attempts: Sequence[Key]) -> None:
+        """The ends of these attempts are safe in the journal: they need not be told again."""
+        self._settling.update(attempts)
+        self._channel.send(_settle(attempts))
 
     def running(self) -> set[Key]:
         """The attempts that the keeper has, or was ordered to have."""
@@ -127,7 +131,8 @@ class LocalEngine:
     def close(self, *, end_jobs: bool = False) -> None:
         """Leave; jobs go on, unless they are to end. Then this returns when nothing of them is left."""
         if end_jobs:
-            self._send({"do": "end"})
+            self._channel.send({"do": "end"})
+            self._channel.flush()
             while not self._channel.closed:
                 self._wait_for(self._channel)
                 self._channel.receive()
@@ -138,11 +143,18 @@ class LocalEngine:
 
     # --- To the keeper ----------------------------------------------------------------------------
 
-    def _send(self, order: Message) -> None:
-        """What does not go at once goes with the next ``observe``, which is then due."""
-        self._channel.send(order)
+    def flush(self) -> None:
+        """Send the orders. What does not go at once goes with the next ``observe``, which is then due."""
         self._channel.flush()
         self._expect_room()
+
+    def _let_know(self, channel: Channel, key: str) -> None:
+        """An environment is long, and most jobs share one: each is told once."""
+        if key not in self._told:
+            if len(self._told) >= wire.MOST_ENVIRONMENTS:
+                self._told.clear()
+            self._told.add(key)
+            channel.send({"do": "know", "key": key, "environment": self._environment(key)})
 
     def _expect_room(self) -> None:
         if not self._channel.closed:
@@ -162,24 +174,31 @@ class LocalEngine:
 
     def _take(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            key = (message["job"], message["attempt"])
             what = message["tell"]
+            if what == "settled":
+                self._has_settled({(job, attempt) for job, attempt in message["attempts"]})
+                continue
+            key = (message["job"], message["attempt"])
             if what == "started":
                 self._has_started(key, message)
+            elif what == "stood down":
+                self._orders.pop(key, None)
+                self._facts.append(StoodDown(self._at(message), *key))
             elif what in ("exited", "vacated"):
                 self._has_ended(key, message)
             elif what == "refused":
                 self._orders.pop(key, None)
-            elif what == "settled":
-                self._settling.discard(key)
-                self._over.discard(key)
             else:
                 self._answered(key, "suspend" if what == "suspended" else "resume")
                 kind = Suspended if what == "suspended" else Resumed
                 self._facts.append(kind(self._at(message), *key))
 
+    def _has_settled(self, keys: set[Key]) -> None:
+        self._settling -= keys
+        self._over -= keys
+
     def _has_started(self, key: Key, message: Message) -> None:
-        self._answered(key, "start")
+        self._answered(key, "start", "recall")
         if key not in self._running:
             self._running.add(key)
             self._facts.append(Started(self._at(message), *key))
@@ -197,8 +216,8 @@ class LocalEngine:
             outcome = Outcome(message["outcome"])
             self._facts.append(Exited(at, *key, outcome, message.get("exit_code"), message.get("signal")))
 
-    def _answered(self, key: Key, what: str) -> None:
-        orders = [order for order in self._orders.pop(key, ()) if order["do"] != what]
+    def _answered(self, key: Key, *what: str) -> None:
+        orders = [order for order in self._orders.pop(key, ()) if order["do"] not in what]
         if orders:
             self._orders[key] = orders
 
@@ -219,10 +238,11 @@ class LocalEngine:
         """The keeper that answers, or a new one."""
         for _ in range(_TRIES):
             try:
-                channel = wire.connect(str(self._home.keeper_socket))
+                connection = wire.connect(str(self._home.keeper_socket))
             except OSError:
                 self._start_keeper()
                 continue
+            channel = Channel(connection, msgspec.json.encode, msgspec.json.decode)
             if self._is_greeted(channel):
                 return channel
             channel.close()
@@ -247,12 +267,16 @@ class LocalEngine:
 
     def _order_again(self, channel: Channel, known: set[Key]) -> None:
         """What a keeper that is gone has not carried out; orders do no harm when they are given twice."""
+        self._told.clear()
         for key, orders in self._orders.items():
             for order in orders:
-                if order["do"] != "start" or key not in known:
+                if order["do"] != "start":
                     channel.send(order)
-        for job, attempt in self._settling:
-            channel.send(_settle(job, attempt))
+                elif key not in known:
+                    self._let_know(channel, order["environment"])
+                    channel.send(order)
+        if self._settling:
+            channel.send(_settle(list(self._settling)))
         channel.flush()
 
     def _wait_for(self, channel: Channel) -> bool:
@@ -297,8 +321,8 @@ def _scope() -> list[str]:
     return [systemd_run, *user, "--scope", "--quiet", "--property=Delegate=yes"]
 
 
-def _settle(job: JobId, attempt: int) -> Message:
-    return {"do": "settle", "job": job, "attempt": attempt}
+def _settle(attempts: Sequence[Key]) -> Message:
+    return {"do": "settle", "attempts": attempts}
 
 
 def _order(action: Action) -> Message:
@@ -307,4 +331,4 @@ def _order(action: Action) -> Message:
         return order | {"do": "stop", "because": action.because, "grace_seconds": action.grace_seconds}
     if isinstance(action, Evict):
         return order | {"do": "evict", "because": action.because}
-    return order | {"do": "suspend" if isinstance(action, Suspend) else "resume"}
+    return order | {"do": type(action).__name__.lower()}

@@ -123,7 +123,7 @@ def _text(path: str) -> str:
 def gpus() -> list[Gpu]:
     """What NVIDIA's library tells, in its order; none without it."""
     try:
-        import pynvml  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - an extra
+        import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
 
         pynvml.nvmlInit()
     except Exception:  # not installed, no driver, or a driver that does not fit

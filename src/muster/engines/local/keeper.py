@@ -4,10 +4,15 @@ It outlives the server. It has one thread, the standard library, and a loop that
 the server says something, or a time has come; once a second it looks after what runs, if anything does.
 There is one for each home. With nobody connected and nothing running it goes.
 
-The server says: ``start``, ``stop``, ``evict``, ``suspend``, ``resume``, ``settle`` (the end of an attempt
-is in the journal) and ``end`` (kill everything and go). The keeper tells: ``hello``, ``started``,
-``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``, and ``refused`` of a start that comes too
-late or too early. Who connects is told of all that is not settled, again.
+The server says: ``start``, ``recall``, ``stop``, ``evict``, ``suspend``, ``resume``, ``settle`` (the ends of
+these attempts are in the journal), ``know`` (an environment, by its key) and ``end`` (kill everything and
+go). The keeper tells: ``hello``, ``started``, ``stood down``, ``suspended``, ``resumed``, ``exited``,
+``vacated``, ``settled``, and ``refused`` of a start that comes too late or too early. Who connects is told of
+all that is not settled, again.
+
+A start may name an attempt that it comes *behind* (see ``line``): it waits until that one is over, and
+follows without a word from the server. Of such changes the server hears a few at a time, unless a line gets
+short.
 """
 
 import contextlib
@@ -19,10 +24,12 @@ import socket
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from muster.engines.local import cgroups, processes, wire
 from muster.engines.local.attempt import EVICT, STOP, Attempt
 from muster.engines.local.clock import Clock
+from muster.engines.local.line import Line
 from muster.engines.local.logs import is_safe
 from muster.engines.local.part import Part
 from muster.engines.local.records import Key, Records
@@ -34,6 +41,8 @@ ANOTHER_IS_RUNNING = 3  # the exit code
 NO_CGROUPS = "--no-cgroups"
 
 _WATCH_SECONDS, _SOON_SECONDS = 1.0, 0.05
+_GATHER_SECONDS = 0.008  # for which news that nobody waits for is kept back, to be told together
+_SHORT_LINE = 8  # behind which more should come
 _LINGER_SECONDS = 10.0
 _PRIORITY = -10
 _NODE_LOST = "node lost"
@@ -50,19 +59,24 @@ class Keeper:
         self._attempts: dict[Key, Attempt] = {}
         self._by_job: dict[str, int] = {}  # the latest attempt of each job that is remembered
         self._by_pid: dict[int, tuple[Attempt, Part]] = {}
+        self._line = Line()
+        self._environments: dict[str, dict[str, str]] = {}
         self._channel: Channel | None = None
         self._listener = listener
         self._selector = selectors.DefaultSelector()
         self._watching: Timer | None = None
         self._lingering: Timer | None = None
+        self._gathering: Timer | None = None
+        self._pressing = False  # whether something that was told should be heard at once
         self._children = self._wake_on_children()
         self._going = False
 
     # --- What an attempt needs --------------------------------------------------------------------
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: Message, *, pressing: bool = True) -> None:
         if self._channel is not None:
             self._channel.send(message)
+            self._pressing |= pressing
 
     def expect(self, attempt: Attempt, part: Part) -> None:
         """By its child's exit or, of a process that another keeper has started, by its pidfd."""
@@ -82,10 +96,17 @@ class Keeper:
         children = processes.own_children()
         return children is None or not children <= self._by_pid.keys()
 
+    def is_followed(self, attempt: Attempt) -> bool:
+        return self._line.is_followed(attempt.key)
+
     def over(self, attempt: Attempt, message: Message) -> None:
         self._attempts.pop(attempt.key, None)
         self.records.end(attempt.key, message)
-        self.tell(message)
+        follower = self._line.next_after(attempt.key)
+        pressing = follower is None or self._line.is_shorter(_SHORT_LINE, _key(follower))
+        self.tell(message, pressing=pressing)
+        if follower is not None:
+            self._begin(follower, attempt)
 
     # --- The loop ---------------------------------------------------------------------------------
 
@@ -171,9 +192,10 @@ class Keeper:
         except OSError:
             return
         self._hang_up()
+        self._environments.clear()  # it tells those that it needs
         self._channel = Channel(connection)
         self._selector.register(self._channel, selectors.EVENT_READ, self._hear)
-        running = [list(key) for key in self._attempts]
+        running = [list(key) for key in (*self._attempts, *self._line)]
         unsettled = [told for attempt in self._attempts.values() for told in attempt.story()]
         unsettled += [entry["end"] for entry in self.records.entries.values() if "end" in entry]
         hello = {"tell": "hello", "pid": os.getpid(), "running": running, "means": self._means()}
@@ -195,7 +217,7 @@ class Keeper:
     def _say(self) -> None:
         """Send what there is to say; wait for room if there is none."""
         channel = self._channel
-        if channel is None:
+        if channel is None or self._has_time():
             return
         channel.flush()
         if channel.closed:
@@ -204,6 +226,18 @@ class Keeper:
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.unsent else 0)
         if self._selector.get_key(channel).events != wanted:
             self._selector.modify(channel, wanted, self._hear)
+
+    def _has_time(self) -> bool:
+        """Whether what there is to say can wait for more."""
+        if self._channel is None or not self._channel.unsent or self._pressing:
+            self._pressing = False
+            return False
+        if self._gathering is None:
+            self._gathering = self.timers.after(_GATHER_SECONDS, self._press)
+        return True
+
+    def _press(self) -> None:
+        self._gathering, self._pressing = None, True
 
     def _hang_up(self) -> None:
         """What was said before counts."""
@@ -233,14 +267,18 @@ class Keeper:
         if what == "end":
             self._end_everything()
             return
+        if what == "know":
+            self._know(order["key"], order["environment"])
+            return
+        if what == "settle":
+            self._settle(order["attempts"])
+            return
         key = (order["job"], order["attempt"])
         attempt = self._attempts.get(key)
         if what == "start":
             self._start(key, order)
-        elif what == "settle":
-            self._settle(key)
         elif attempt is None:
-            return
+            self._tell_one_in_line(key, order)
         elif what == "stop":
             attempt.leave(STOP, order["because"], order["grace_seconds"])
         elif what == "evict":
@@ -250,6 +288,11 @@ class Keeper:
         elif what == "resume":
             attempt.resume()
 
+    def _know(self, key: str, environment: dict[str, str]) -> None:
+        if len(self._environments) >= wire.MOST_ENVIRONMENTS:
+            self._environments.clear()
+        self._environments[key] = environment
+
     def _start(self, key: Key, order: Message) -> None:
         """Once, and only if no other attempt of the job runs or has ended it."""
         job, number = key
@@ -258,23 +301,48 @@ class Keeper:
             self.tell({"tell": "refused", "job": job, "attempt": number})
             return
         self._by_job[job] = number
-        self._keep(Attempt.begin(self, order))
+        order["environment"] = self._environments[order["environment"]]
+        behind = tuple(order["behind"] or ())
+        if behind in self._attempts or behind in self._line:
+            self._line.append(behind, order)
+        else:
+            self._begin(order)
+
+    def _begin(self, order: Message, before: Attempt | None = None) -> None:
+        self._keep(Attempt.begin(self, order, before))
+
+    def _tell_one_in_line(self, key: Key, order: Message) -> None:
+        """Who is told to leave before it has started just does."""
+        if order["do"] not in ("stop", "evict", "recall") or not self._line.strike(key):
+            return
+        told = {"at": self.clock.now(), "job": key[0], "attempt": key[1]}
+        if order["do"] == "recall":
+            del self._by_job[key[0]]  # it may well be started under the same number
+            self.tell(told | {"tell": "stood down"})
+            return
+        if order["do"] == "stop":
+            told |= {"tell": "exited", "outcome": "STOPPED"}
+        else:
+            told |= {"tell": "vacated", "because": order["because"], "lost_seconds": 0.0}
+        self.records.end(key, told)
+        self.tell(told)
 
     def _has_left(self, job: str, number: int) -> bool:
         """Whether the job can be started again: what it ended with, if with anything, was to vacate."""
         entry = self.records.entries.get((job, number))
         return entry is None or entry.get("end", {}).get("tell") == "vacated"
 
-    def _settle(self, key: Key) -> None:
-        if key in self._attempts:
-            return
-        self.records.drop(key)
-        if self._by_job.get(key[0]) == key[1]:
-            del self._by_job[key[0]]
-        self.tell({"tell": "settled", "job": key[0], "attempt": key[1]})
+    def _settle(self, attempts: list[list[Any]]) -> None:
+        keys = [key for job, attempt in attempts if (key := (job, attempt)) not in self._attempts]
+        self.records.drop(keys)
+        for job, number in keys:
+            if self._by_job.get(job) == number:
+                del self._by_job[job]
+        self.tell({"tell": "settled", "attempts": keys}, pressing=False)
 
     def _end_everything(self) -> None:
         self._going = True
+        self._line = Line()
         for attempt in list(self._attempts.values()):
             attempt.leave(STOP, "the keeper ends", 0.0)
 
@@ -287,6 +355,10 @@ class Keeper:
         if self._channel is not None:
             self._channel.flush()
         self._hang_up()
+
+
+def _key(order: Message) -> Key:
+    return order["job"], order["attempt"]
 
 
 def main(arguments: Sequence[str]) -> int:

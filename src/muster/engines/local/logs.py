@@ -1,13 +1,17 @@
-"""The folder of a job: its logs, its script, what it is told when it must end, and its checkpoints.
+"""The logs of a job; and its folder: its script, what it is told when it must end, its checkpoints.
 
-It belongs to the job's user, who may put anything there. So all is done by way of the opened folder, never
-through a link, and a file is always made new: whatever has its name already is removed, not written to.
+The folder is made when it is needed. It belongs to the job's user, who may put anything there. So all is done
+by way of the opened folder, never through a link, and a file is always made new: whatever has its name
+already is removed, not written to. Logs lie beside the folders, one file for each part of an attempt.
 
 The log is a file, not a pipe: it costs nothing while it is written, and a job writes on when the keeper is
 gone. That it stays within its limit is seen to from outside. It is opened to append, so the keeper, which
 holds it open, can cut it back while the job writes: what came up to the limit stays, then a line says that
 the rest is dropped, and it is. A log is looked at once a second, and twenty times as often while it grows
 so fast that it would be past its limit before.
+
+To make a file is the dearest part of starting a short job. So a log that stayed empty is handed on to the
+next job of its line: no file is an empty log.
 """
 
 import contextlib
@@ -29,8 +33,8 @@ def is_safe(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def log_name(attempt: int, part: int, parts: int) -> str:
-    return f"{attempt}.{part}.log" if parts > 1 else f"{attempt}.log"
+def log_name(job: str, attempt: int, part: int, parts: int) -> str:
+    return f"{job}.{attempt}.{part}.log" if parts > 1 else f"{job}.{attempt}.log"
 
 
 class Folder:
@@ -55,27 +59,9 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def create(self, folder: int, name: str, mode: int, *, append: bool = False) -> int:
-        """A new file of the job's user."""
-        flags = _NEW | (os.O_APPEND if append else 0)
-        try:
-            descriptor = os.open(name, flags, mode, dir_fd=folder)
-        except FileExistsError:
-            self._clear(folder, name)
-            descriptor = os.open(name, flags, mode, dir_fd=folder)
-        if self._owner is not None:
-            os.fchown(descriptor, self._owner.uid, self._owner.gid)
-        return descriptor
-
-    def _clear(self, folder: int, name: str) -> None:
-        try:
-            os.unlink(name, dir_fd=folder)
-        except IsADirectoryError:
-            raise NotStarted(CANT_EXECUTE, f"there is a folder where {self.path}/{name} should be") from None
-
     def write(self, name: str, text: str, mode: int) -> None:
         with self.opened() as folder:
-            descriptor = self.create(folder, name, mode)
+            descriptor = _created(name, _NEW, mode, self._owner, folder)
         with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
 
@@ -109,6 +95,11 @@ class Log(NamedTuple):
     def size(self) -> int:
         return os.fstat(self.descriptor).st_size
 
+    def handed_on(self, path: str, most_bytes: int) -> "Log":
+        """As the log of another attempt of the same user. This one has stayed empty, and is no more."""
+        os.rename(self.path, path)
+        return Log(self.descriptor, path, most_bytes)
+
     def say(self, sentence: str) -> None:
         """A line from Muster. A full disk is no reason to fail."""
         with contextlib.suppress(OSError):
@@ -123,6 +114,26 @@ class Log(NamedTuple):
             os.ftruncate(self.descriptor, self.most_bytes)
             os.write(self.descriptor, notice)
         return True
+
+
+def new(path: str, most_bytes: int, owner: Person | None) -> Log:
+    """A log of this user's."""
+    return Log(_created(path, _NEW | os.O_APPEND, 0o600, owner, None), path, most_bytes)
+
+
+def _created(name: str, flags: int, mode: int, owner: Person | None, folder: int | None) -> int:
+    """A new file, opened."""
+    try:
+        descriptor = os.open(name, flags, mode, dir_fd=folder)
+    except FileExistsError:
+        try:
+            os.unlink(name, dir_fd=folder)
+        except IsADirectoryError:
+            raise NotStarted(CANT_EXECUTE, f"there is a folder where {name} should be") from None
+        descriptor = os.open(name, flags, mode, dir_fd=folder)
+    if owner is not None:
+        os.fchown(descriptor, owner.uid, owner.gid)
+    return descriptor
 
 
 def reopen(path: str, most_bytes: int, identity: tuple[int, int]) -> Log | None:

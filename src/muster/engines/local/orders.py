@@ -16,10 +16,8 @@ from muster.model.run import Notice, Run
 _NVIDIA_MAJOR = 195
 
 
-def start_order(
-    job: Job, action: Start, environment: dict[str, str], home: Home, machine: Machine
-) -> Message:
-    """The order to start an attempt."""
+def start_order(job: Job, action: Start, home: Home, machine: Machine) -> Message:
+    """The order to start an attempt. Its environment is told by the key under which the keeper knows it."""
     run = _run_of(job)
     return {
         "do": "start",
@@ -40,8 +38,10 @@ def start_order(
         "notice": _notice(run.notice),
         "time_limit_seconds": job.time_limit_seconds,
         "checkpoint": _checkpoint(job.checkpoint),
-        "environment": environment | _variables(job, action.attempt, home),
+        "environment": run.environment,
+        "variables": _variables(job, action.attempt, home),
         "parts": _parts(action.seats, machine),
+        "behind": action.behind,
     }
 
 
@@ -89,13 +89,13 @@ def _checkpoint(kept: Checkpoint | None) -> Message | None:
 
 def _variables(job: Job, attempt: int, home: Home) -> dict[str, str]:
     """What every part finds in its environment."""
-    folder = home.logs / job.id
+    folder = f"{home.logs}/{job.id}"
     variables = {
         "MUSTER_JOB_ID": job.id,
         "MUSTER_ATTEMPT": str(attempt),
         "MUSTER_HOME": str(home.path),
-        "MUSTER_CHECKPOINT_DIR": str(folder / "checkpoint"),
-        "MUSTER_STOP_FILE": str(folder / f"{attempt}.stop"),
+        "MUSTER_CHECKPOINT_DIR": f"{folder}/checkpoint",
+        "MUSTER_STOP_FILE": f"{folder}/{attempt}.stop",
         "SLURM_JOB_ID": job.id,
     }
     if job.array is not None:

@@ -6,6 +6,7 @@ below it, or marked as its own by their environment.
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from muster.engines.local import logs, processes
@@ -31,6 +32,8 @@ class Part:
         self.adopted = False  # from another keeper
         self.out_of_memory = False
         self.gone = False  # nothing is left of its tree
+        self._killed = False
+        self._new = True  # its group was made for it, and has no limits yet
         self._settled = True  # all of its tree are where they belong
         self._log_size = 0
 
@@ -66,24 +69,40 @@ class Part:
                 processes.send(pid, signal)
 
     def kill(self) -> None:
+        self._killed = True
         if self.group is not None:
             self.group.kill()
         elif not self.gone:
             processes.kill_all(self.members())
 
-    def sweep(self, *, orphans: bool) -> None:
-        """Find out whether anything is left of it, now that its main process has ended."""
+    def sweep(self, has_orphans: Callable[[], bool], *, is_followed: bool) -> None:
+        """Find out whether anything is left of it, now that its main process has ended.
+
+        The group of one that is followed by another stays, if nobody is in it: see ``spare_group``.
+        """
         if self.group is not None:
             self.out_of_memory = self.out_of_memory or (self.failed and self.group.out_of_memory())
-            self.gone = self.group.remove()
+            self.gone = (is_followed and self.group.is_vacant()) or self.group.remove()
         else:
-            self.gone = not ((self.adopted or orphans) and self.members())
+            self.gone = not ((self.adopted or has_orphans()) and self.members())
+
+    def spare_group(self, limits: Limits) -> Group | None:
+        """Our group, for another with the same limits, if it is as we have found it."""
+        group, undisturbed = self.group, self.status == 0 and not self._killed and limits.pids > 1
+        if group is None or not undisturbed or limits != self.limits or not group.hand_on():
+            return None
+        self.group = None
+        return group
+
+    def go_on_with(self, group: Group) -> None:
+        """Have the group of another, limits and all."""
+        self.group, self._new = group, False
 
     def settle_in(self) -> None:
         """Once it runs, its limits are set. One that is beyond them already is killed for it."""
         if self.group is None:
             return
-        for setting in self.group.limit(self.limits):
+        for setting in self.group.limit(self.limits) if self._new else ():
             self.say(f"{setting.file} could not be set to {setting.value}")
             if setting.controller == "memory":
                 self.out_of_memory = True
@@ -141,6 +160,8 @@ class Part:
         return full or size + (size - before) / seconds > self.log.most_bytes
 
     def close(self) -> None:
+        if self.group is not None:
+            self.group.remove()
         if self.log is not None:
             self.log.bound()
             os.close(self.log.descriptor)

@@ -9,6 +9,7 @@ safe in the journal.
 import contextlib
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from muster.engines.local import wire
@@ -44,9 +45,10 @@ class Records:
         self.entries[key] = {"end": message}
         self._append({"job": key[0], "attempt": key[1], "set": {"end": message}})
 
-    def drop(self, key: Key) -> None:
-        if self.entries.pop(key, None) is not None:
-            self._append({"job": key[0], "attempt": key[1]})
+    def drop(self, keys: Iterable[Key]) -> None:
+        known = [key for key in keys if self.entries.pop(key, None) is not None]
+        if known:
+            self._append({"drop": known})
 
     def close(self) -> None:
         if self._file >= 0:
@@ -69,7 +71,8 @@ class Records:
             elif "set" in change:
                 self.entries.setdefault((change["job"], change["attempt"]), {}).update(change["set"])
             else:
-                self.entries.pop((change["job"], change["attempt"]), None)
+                for job, attempt in change["drop"]:
+                    self.entries.pop((job, attempt), None)
 
     def _append(self, change: Entry) -> None:
         """With a full disk we go on with what is in memory, and write it all once there is room."""
