@@ -16,7 +16,7 @@ from muster.cli.text import one_line
 from muster.model.errors import BadInput, MusterError
 
 FAMILIES = ("placement", "backfill", "jct", "simulate")  # each module has its Family as FAMILY
-CYCLE, DISPATCH = "cycle", "dispatch"  # need no data
+CYCLE, DISPATCH, FINDINGS = WITHOUT_DATA = ("cycle", "dispatch", "findings")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Options(msgspec.Struct, frozen=True):
 
 
 @click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("name", type=click.Choice([*FAMILIES, CYCLE, DISPATCH, ALL]))
+@click.argument("name", type=click.Choice([*FAMILIES, *WITHOUT_DATA, ALL]))
 @click.option(
     "--data",
     envvar="MUSTER_TRACES",
@@ -65,7 +65,7 @@ def command(
     if page is not None and not page.is_file():
         raise BadInput(f"expected a page to write to, with tables' markers; {page} is none")
     measured: list[Figure] = []
-    for family in (*FAMILIES, CYCLE, DISPATCH) if name == ALL else (name,):
+    for family in (*FAMILIES, *WITHOUT_DATA) if name == ALL else (name,):
         figures = _measured(family, options, optional=name == ALL, show=output == "table")
         measured += figures
         if page is not None:
@@ -104,6 +104,10 @@ def _figures(name: str, options: Options) -> Iterator[Figure]:
         from bench import dispatch
 
         return dispatch.measure(_say)
+    if name == FINDINGS:
+        from bench import findings
+
+        return findings.measure(_remark, options.seeds or 1)
     family: Family = importlib.import_module(f"bench.{name}").FAMILY
     ask = family.ask(
         options.data,

@@ -3,7 +3,11 @@
 The scheduler carries it from the first day; acting on it is the steward's part.
 """
 
+from typing import Literal
+
 import msgspec
+
+Progress = Literal["report", "log", "checkpoint"]  # muster.report, a log that grows, a checkpoint written
 
 
 class Charter(msgspec.Struct, frozen=True):
@@ -15,6 +19,7 @@ class Charter(msgspec.Struct, frozen=True):
     failure: tuple[str, ...] = ()  # conditions, any of which ends the work as lost
     budget: str | None = None  # such as "200 GPUh"
     until: float | None = None  # the date by which it ends, in seconds since the epoch
+    progress: tuple[Progress, ...] = ()  # its signs of life; empty: whichever it has shown before
 
     @property
     def has_end(self) -> bool:
