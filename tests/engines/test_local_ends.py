@@ -303,3 +303,31 @@ def test_nothing_is_left_when_all_is_ended() -> None:
     until(lambda: not lives(keeper), "the keeper to go")
     assert not os.path.exists(os.path.dirname(group))
     assert not Home(lab.home.path).path.exists()
+
+
+def test_what_an_attempt_has_spent_is_told_however_short_it_was(either: LocalLab) -> None:
+    burns = "i = 0\nwhile i < 3_000_000: i += 1\nb = bytearray(80_000_000)"
+    spent = either.run("a", "python3", "-c", burns).at_end
+    assert spent is not None
+    assert 0.02 < spent.cpu_seconds < 10
+    assert 80_000_000 < spent.largest_bytes < 200_000_000
+    idle = either.run("b", "sleep", "0.2").at_end
+    assert idle is not None
+    assert idle.cpu_seconds < 0.1
+
+
+def test_where_an_attempt_is_can_be_asked(either: LocalLab) -> None:
+    job = either.sh("a", "sleep 100")
+    found: dict[tuple[str, int], object] = {}
+
+    def located() -> bool:
+        either.engine.observe(either.engine.now() + 0.05)
+        found.update(either.engine.locate([("a", 1), ("nobody", 1)]))
+        return bool(found)
+
+    until(located, "where it is")
+    [part] = found["a", 1]  # type: ignore[misc]
+    assert lives(part["pid"])
+    assert (part["group"] is None) is (not either.engine.means)
+    assert list(found) == [("a", 1)]
+    either.engine.act(Stop(job.id, 1, "done", 0.0))

@@ -13,6 +13,7 @@ import msgspec
 from muster.model.job import ArrayPlace, Job, JobId, Shape
 from muster.model.node import Health, Node
 from muster.model.tenancy import Team
+from muster.model.usage import AtEnd
 
 
 class Outcome(enum.StrEnum):
@@ -147,6 +148,7 @@ class Exited(Event, frozen=True):
     outcome: Outcome
     exit_code: int | None = None
     signal: int | None = None
+    at_end: AtEnd | None = None
 
 
 class Retried(Event, frozen=True):
@@ -158,6 +160,7 @@ class Retried(Event, frozen=True):
     exit_code: int | None = None
     signal: int | None = None
     begin_at: float | None = None  # not before: failures in a row are tried at growing intervals
+    at_end: AtEnd | None = None
 
 
 class Reported(Event, frozen=True):
@@ -179,6 +182,7 @@ class Vacated(Event, frozen=True):
     attempt: int
     because: str
     lost_seconds: float = 0.0
+    at_end: AtEnd | None = None
 
 
 class NodeSeen(Event, frozen=True):

@@ -104,6 +104,13 @@ class Usage(msgspec.Struct, frozen=True):
     measured_seconds: float = 0.0
 
 
+class AtEnd(msgspec.Struct, frozen=True, gc=False):
+    """What the kernel says of an attempt once it is over, however short it was."""
+
+    cpu_seconds: float  # of its processes and all that were waited for
+    largest_bytes: int  # the most memory that one of its processes had at once
+
+
 class ForeignProcess(msgspec.Struct, frozen=True):
     """A process on a GPU that Muster has not started."""
 

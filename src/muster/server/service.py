@@ -321,7 +321,9 @@ class Service:
             return fact
         after = min(_FIRST_RETRY_SECONDS * 2 ** (fact.attempt - 1), _LONGEST_RETRY_SECONDS)
         again = fact.at + after
-        return Retried(fact.at, fact.job, fact.attempt, fact.outcome, fact.exit_code, fact.signal, again)
+        return Retried(
+            fact.at, fact.job, fact.attempt, fact.outcome, fact.exit_code, fact.signal, again, fact.at_end
+        )
 
     # --- Deciding -----------------------------------------------------------------------------------
 

@@ -361,7 +361,8 @@ class Attempt:
         self.is_over = True
         for timer in self._timers.values():
             timer.cancel()
-        self._host.over(self, message | self._message(message["tell"], self._host.clock.now()))
+        told = message | self._message(message["tell"], self._host.clock.now())
+        self._host.over(self, told | {"spent": self._spent()})
         for part in self._parts:
             part.close()
 
@@ -390,6 +391,16 @@ class Attempt:
             self.leave(PIDS, "it has more processes than it asked for", 0.0)
 
     # --- Small things -----------------------------------------------------------------------------
+
+    def whereabouts(self) -> list[Message]:
+        return [part.whereabouts for part in self._parts]
+
+    def _spent(self) -> tuple[float, int] | None:
+        """By all parts together; None if that is not known of one."""
+        known = [part.spent for part in self._parts if part.spent is not None]
+        if len(known) < len(self._parts) or not known:
+            return None
+        return sum(cpu_seconds for cpu_seconds, _ in known), max(largest for _, largest in known)
 
     def story(self) -> list[Message]:
         """What whoever was not there has missed."""

@@ -28,6 +28,7 @@ from muster.model.events import Event, Exited, Outcome, Resumed, Started, StoodD
 from muster.model.job import Job, JobId
 from muster.model.node import Node
 from muster.model.plan import Action, Evict, Start, Stop
+from muster.model.usage import AtEnd
 
 _ANSWER_SECONDS = 10.0
 _TRIES = 5
@@ -62,6 +63,7 @@ class LocalEngine:
         self._settling: set[Key] = set()  # of these, the keeper is to forget
         self._orders: dict[Key, list[Message]] = {}  # not answered yet
         self._told: set[str] = set()  # which environments the keeper knows
+        self._where: dict[Key, list[Message]] = {}
         self.means: dict[str, str] = {}  # controller → what enforces it, as the keeper tells
         self.keeper_pid = 0
         self._readable = select.epoll()
@@ -116,6 +118,14 @@ class LocalEngine:
         """The ends of these attempts are safe in the journal: they need not be told again."""
         self._settling.update(attempts)
         self._channel.send(_settle(attempts))
+
+    def locate(self, attempts: Sequence[Key]) -> dict[Key, list[Message]]:
+        """Where the parts of these attempts are: their groups and processes. Of the others we ask."""
+        unknown = [key for key in attempts if key not in self._where]
+        if unknown:
+            self._channel.send({"do": "where", "attempts": unknown})
+            self.flush()
+        return {key: self._where[key] for key in attempts if key in self._where}
 
     def running(self) -> set[Key]:
         """The attempts that the keeper has, or was ordered to have."""
@@ -178,6 +188,9 @@ class LocalEngine:
             if what == "settled":
                 self._has_settled({(job, attempt) for job, attempt in message["attempts"]})
                 continue
+            if what == "where":
+                self._where |= {(job, attempt): parts for job, attempt, parts in message["attempts"]}
+                continue
             key = (message["job"], message["attempt"])
             if what == "started":
                 self._has_started(key, message)
@@ -205,16 +218,18 @@ class LocalEngine:
 
     def _has_ended(self, key: Key, message: Message) -> None:
         self._running.discard(key)
+        self._where.pop(key, None)
         self._orders.pop(key, None)
         if key in self._over:
             return
         self._over.add(key)
-        at = self._at(message)
+        at, told = self._at(message), message.get("spent")
+        spent = None if told is None else AtEnd(*told)
         if message["tell"] == "vacated":
-            self._facts.append(Vacated(at, *key, message["because"], message["lost_seconds"]))
+            self._facts.append(Vacated(at, *key, message["because"], message["lost_seconds"], spent))
         else:
-            outcome = Outcome(message["outcome"])
-            self._facts.append(Exited(at, *key, outcome, message.get("exit_code"), message.get("signal")))
+            code, by_signal = message.get("exit_code"), message.get("signal")
+            self._facts.append(Exited(at, *key, Outcome(message["outcome"]), code, by_signal, spent))
 
     def _answered(self, key: Key, *what: str) -> None:
         orders = [order for order in self._orders.pop(key, ()) if order["do"] not in what]
@@ -268,6 +283,7 @@ class LocalEngine:
     def _order_again(self, channel: Channel, known: set[Key]) -> None:
         """What a keeper that is gone has not carried out; orders do no harm when they are given twice."""
         self._told.clear()
+        self._where.clear()
         for key, orders in self._orders.items():
             for order in orders:
                 if order["do"] != "start":

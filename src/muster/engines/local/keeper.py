@@ -5,10 +5,10 @@ the server says something, or a time has come; once a second it looks after what
 There is one for each home. With nobody connected and nothing running it goes.
 
 The server says: ``start``, ``recall``, ``stop``, ``evict``, ``suspend``, ``resume``, ``settle`` (the ends of
-these attempts are in the journal), ``know`` (an environment, by its key) and ``end`` (kill everything and
-go). The keeper tells: ``hello``, ``started``, ``stood down``, ``suspended``, ``resumed``, ``exited``,
-``vacated``, ``settled``, and ``refused`` of a start that comes too late or too early. Who connects is told of
-all that is not settled, again.
+these attempts are in the journal), ``know`` (an environment, by its key), ``where`` (which groups and
+processes are theirs) and ``end`` (kill everything and go). The keeper tells: ``hello``, ``started``,
+``stood down``, ``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``, ``where``, and ``refused`` of
+a start that comes too late or too early. Who connects is told of all that is not settled, again.
 
 A start may name an attempt that it comes *behind* (see ``line``): it waits until that one is over, and
 follows without a word from the server. Of such changes the server hears a few at a time, unless a line gets
@@ -174,13 +174,14 @@ class Keeper:
                 pass
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, spent = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
             if pid in self._by_pid:
                 attempt, part = self._by_pid.pop(pid)
+                part.spent = (spent.ru_utime + spent.ru_stime, spent.ru_maxrss * 1024)
                 attempt.ended(part, status)
 
     # --- The server -------------------------------------------------------------------------------
@@ -273,6 +274,10 @@ class Keeper:
         if what == "settle":
             self._settle(order["attempts"])
             return
+        if what == "where":
+            seen = [[*key, self._attempts[key].whereabouts()] for key in self._asked_for(order)]
+            self.tell({"tell": "where", "attempts": seen})
+            return
         key = (order["job"], order["attempt"])
         attempt = self._attempts.get(key)
         if what == "start":
@@ -287,6 +292,9 @@ class Keeper:
             attempt.suspend()
         elif what == "resume":
             attempt.resume()
+
+    def _asked_for(self, order: Message) -> list[Key]:
+        return [key for job, attempt in order["attempts"] if (key := (job, attempt)) in self._attempts]
 
     def _know(self, key: str, environment: dict[str, str]) -> None:
         if len(self._environments) >= wire.MOST_ENVIRONMENTS:

@@ -29,6 +29,7 @@ class Part:
         self.started: int | None = None  # as /proc tells it; None: not looked at yet
         self.pidfd: int | None = None  # of one that is not our child
         self.status: int | None = None  # as wait tells it; None: it runs
+        self.spent: tuple[float, int] | None = None  # seconds of cpu, and bytes of its largest process
         self.adopted = False  # from another keeper
         self.out_of_memory = False
         self.gone = False  # nothing is left of its tree
@@ -49,6 +50,17 @@ class Part:
     def kept_group(self) -> Any:
         """As the records keep it."""
         return None if self.group is None else (self.group.version, self.group.folders)
+
+    @property
+    def whereabouts(self) -> dict[str, Any]:
+        """Where a meter finds it."""
+        group = self.group
+        return {
+            "version": 0 if group is None else group.version,
+            "group": None if group is None else group.folders,
+            "pid": self.pid,
+            "started": self.started,
+        }
 
     # --- Its tree ---------------------------------------------------------------------------------
 
