@@ -13,6 +13,7 @@ from muster.model.events import (
     Event,
     Evicting,
     Exited,
+    Found,
     Held,
     NodeHealth,
     NodeSeen,
@@ -109,6 +110,7 @@ class Story:
             lambda: Stopping(self.now, job_id, attempt, "asked"),
             lambda: Exited(self.now, job_id, attempt, self.luck.choice(list(Outcome))),
             lambda: Vacated(self.now, job_id, attempt, "node lost"),
+            lambda: Found(self.now, job_id, attempt, "idle", "warn", "it is idle", 1),
         ]
         return self.luck.choice(kinds)()
 

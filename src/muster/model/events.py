@@ -1,7 +1,7 @@
 """Facts. Each is appended to the journal before it is acted on; state is their fold.
 
 Some come from people (Submitted, ArraySubmitted, Withdrawn, Held, Released, Stopping), three from the
-scheduler's decisions (Placed, Promised, Evicting), the rest from the engine.
+scheduler's decisions (Placed, Promised, Evicting), Found from the steward, the rest from the engine.
 """
 
 import enum
@@ -170,6 +170,19 @@ class Reported(Event, frozen=True):
     attempt: int
     values: dict[str, float]
     step: float | None = None
+
+
+class Found(Event, frozen=True):
+    """The steward has found something of a running job, and says what is done about it."""
+
+    job: JobId
+    attempt: int
+    kind: str  # idle, stuck, gpu-memory
+    act: str  # note, warn, suspend, stop
+    sentence: str
+    number: int = 0  # of warnings so far
+    devices: tuple[int, ...] = ()
+    whole: bool = True  # False: it is about these devices only, and the rest works
 
 
 class Vacated(Event, frozen=True):

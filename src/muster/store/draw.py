@@ -72,6 +72,7 @@ def _small_things(fold: Fold) -> Image:
         arrays=(),
         promised=dict(fold._promised),
         evicting=dict(fold._evicting),
+        findings=dict(fold.findings),
         history=KeptHistory(dict(history._runs), history._lately, history._typical),
         lives=_drawn_lives(fold),
         mix=_drawn_mix(fold),

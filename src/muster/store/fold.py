@@ -18,6 +18,7 @@ from muster.model.events import (
     Event,
     Evicting,
     Exited,
+    Found,
     Held,
     NodeHealth,
     NodeSeen,
@@ -244,6 +245,10 @@ class Fold(Seats):
 
     def _reported(self, event: Reported) -> None:
         self._moved(event.job, event)
+
+    def _found(self, event: Found) -> None:
+        self._moved(event.job, event)
+        self.findings[event.job] = (*self.findings.get(event.job, ()), event)
 
     def _node_seen(self, event: NodeSeen) -> None:
         self._nodes[event.node.name] = event.node
@@ -509,6 +514,7 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Vacated: Fold._vacated,
     Retried: Fold._retried,
     Reported: Fold._reported,
+    Found: Fold._found,
     NodeSeen: Fold._node_seen,
     NodeHealth: Fold._node_health,
     TeamSet: Fold._team_set,

@@ -119,6 +119,7 @@ def _restored(image: Image, fold: Fold) -> Fold:
         for other in image.unmet.get(job_id, ()):
             fold._dependents.setdefault(other, []).append(job_id)
     fold._promised, fold._evicting = image.promised, image.evicting
+    fold.findings = image.findings
     _restore_experience(image, fold, shared)
     fold.now, fold.generation, fold.submissions = image.now, image.generation, image.submissions
     return fold

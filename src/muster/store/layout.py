@@ -12,7 +12,7 @@ import zlib
 import msgspec
 
 from muster.model.errors import MusterError
-from muster.model.events import Outcome
+from muster.model.events import Found, Outcome
 from muster.model.history import PastRun
 from muster.model.job import ArrayPlace, Dependency, Gang, Job, JobId, Shape
 from muster.model.lives import Ended, Mates
@@ -98,6 +98,7 @@ class Image(msgspec.Struct, frozen=True):
     arrays: tuple[tuple[ArrayRecord, int | None], ...]  # each with the number of its run
     promised: dict[JobId, tuple[bool, tuple[str, ...]]]
     evicting: dict[JobId, tuple[JobId, ...]]
+    findings: dict[JobId, tuple[Found, ...]]
     history: KeptHistory
     lives: KeptLives
     mix: KeptMix

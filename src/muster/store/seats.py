@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from muster.model.errors import IllegalTransition
-from muster.model.events import Seat
+from muster.model.events import Found, Seat
 from muster.model.job import Job, JobId
 from muster.model.node import Node
 from muster.model.policy import Policy
@@ -36,6 +36,7 @@ class Seats:
         self._arrays: dict[str, int] = {}
         self._tally = Tally()
         self._evicting: dict[JobId, tuple[JobId, ...]] = {}
+        self.findings: dict[JobId, tuple[Found, ...]] = {}  # of attempts that are not over
         self._memo: dict[object, object] = {}
 
     def line_behind(self, job_id: JobId) -> list[Running]:
@@ -61,6 +62,7 @@ class Seats:
         running = record.running
         assert running is not None
         record.running = None
+        self.findings.pop(running.job.id, None)
         self._has_left(running)
         follower = self._lined_up.pop(running.job.id, None)
         if running.behind is not None:

@@ -7,8 +7,8 @@ There is one for each home. With nobody connected and nothing running it goes.
 The server says: ``start``, ``recall``, ``stop``, ``evict``, ``suspend``, ``resume``, ``settle`` (the ends of
 these attempts are in the journal), ``know`` (an environment, by its key), ``where`` (which groups and
 processes are theirs) and ``end`` (kill everything and go). The keeper tells: ``hello``, ``started``,
-``stood down``, ``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``, ``where``, and ``refused`` of
-a start that comes too late or too early. Who connects is told of all that is not settled, again.
+``stood down``, ``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``, ``where``, and ``refused``
+of a start that comes too late or too early. Who connects is told of all that is not settled, again.
 
 A start may name an attempt that it comes *behind* (see ``line``): it waits until that one is over, and
 follows without a word from the server. Of such changes the server hears a few at a time, unless a line gets
