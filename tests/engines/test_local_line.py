@@ -42,8 +42,8 @@ def test_everybody_has_the_log_that_is_its_own(either: LocalLab) -> None:
 
 def test_a_log_that_stayed_empty_is_the_next_ones(either: LocalLab) -> None:
     in_line(either, "true", "true", "echo here")
-    logs = [path.name for path in either.home.logs.iterdir()]
-    assert logs == ["j2.1.log"]
+    logs = {path.name for path in either.home.logs.iterdir()}
+    assert logs - {"first.1.log"} == {"j2.1.log"}  # the first may be over before anybody is behind it
 
 
 def test_a_log_whose_owner_asked_for_a_copy_is_not_handed_on(either: LocalLab, tmp_path: Path) -> None:

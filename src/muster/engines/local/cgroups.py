@@ -33,6 +33,10 @@ _LEAST_QUOTA_US = 1000
 _GATHER_SECONDS, _FREEZE_SECONDS = 0.01, 1.0  # how long those who fork are run after
 
 
+# What a job of version 1 leaves behind in its group, and what makes it as new.
+_COUNTED = (("cpu", "cpuacct.usage"), ("memory", "memory.force_empty"), ("memory", "memory.max_usage_in_bytes"))
+
+
 class Limits(NamedTuple):
     """What a part may take. 0 or empty: no word about it."""
 
@@ -207,27 +211,24 @@ class Group:
 
     def hand_on(self) -> bool:
         """Make it ready for the next, as if it were new; False if that can't be."""
-        folder = self.folders.get("memory")
-        if "freezer" in self.folders or "pids" not in self.folders or self.out_of_memory():
+        used = "freezer" in self.folders or "pids" not in self.folders or self.out_of_memory()
+        if self.version != 1 or used:  # of version 2, what was counted can't be forgotten
             return False
         try:
-            if folder is not None and self.version == 1:
-                _write(f"{folder}/memory.force_empty", "0")
-                _write(f"{folder}/memory.max_usage_in_bytes", "0")
+            for controller, file in _COUNTED:
+                with contextlib.suppress(FileNotFoundError, KeyError):
+                    _write(f"{self.folders[controller]}/{file}", "0")
             self._keep_open()
         except OSError:
             return False
-        return folder is None or self.version == 1
+        return True
 
     def _keep_open(self) -> None:
         if self._kept_open:
             return
-        entry = "tasks" if self.version == 1 else "cgroup.procs"
-        paths = [f"{folder}/{entry}" for c, folder in self.folders.items() if c != "cpu"]
-        paths += (
-            [f"{self.folders['cpu']}/cgroup.procs"] if self.version == 1 and "cpu" in self.folders else []
-        )
-        for path in dict.fromkeys(paths):
+        paths = [f"{folder}/tasks" for controller, folder in self.folders.items() if controller != "cpu"]
+        paths += [f"{self.folders['cpu']}/cgroup.procs"] if "cpu" in self.folders else []
+        for path in paths:
             self._kept_open[path] = os.open(path, os.O_WRONLY)
         count = f"{self.folders['pids']}/pids.current"
         self._kept_open[count] = os.open(count, os.O_RDONLY)

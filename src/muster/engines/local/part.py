@@ -100,8 +100,10 @@ class Part:
 
     def spare_group(self, limits: Limits) -> Group | None:
         """Our group, for another with the same limits, if it is as we have found it."""
-        group, undisturbed = self.group, self.status == 0 and not self._killed and limits.pids > 1
-        if group is None or not undisturbed or limits != self.limits or not group.hand_on():
+        group, undisturbed = self.group, self.status == 0 and not self._killed
+        if group is None or not undisturbed or limits != self.limits or limits.cpu_cap or limits.pids < 2:
+            return None
+        if not group.hand_on():
             return None
         self.group = None
         return group

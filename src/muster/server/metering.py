@@ -1,0 +1,210 @@
+"""Metering what runs: a look every few seconds, in a thread; what follows from it, in the service's.
+
+A meter may throw, lie or hang. So looking is a thread's work, which is never waited for: while one look takes
+long, the next ones are left out, and what was not measured lowers the coverage and nothing else. From two
+looks follows a sample, from samples the series and the ledger (``monitor``), from a minute of them what the
+steward finds (``watching``). An attempt's end brings a last sample, from what the kernel says of it then.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from muster.engines.local.engine import LocalEngine
+from muster.home import Home
+from muster.model.events import Event, Exited, Reported, Retried, Started, Vacated
+from muster.model.job import Job, JobId
+from muster.model.snapshot import Running
+from muster.model.state import State
+from muster.model.units import MILLI
+from muster.model.usage import AtEnd, NodeReading, Reading, Sample
+from muster.monitor.ledger import Ledger
+from muster.monitor.meters.gather import Attended, Meters, Readings
+from muster.monitor.meters.parts import PartSeen
+from muster.monitor.rates import PERIOD_SECONDS, reading_at_start, sample_between
+from muster.monitor.upkeep import Upkeep
+from muster.server.signs import Signs
+from muster.store.fold import Fold
+from muster.store.journal import Journal
+from muster.store.rows import Retention
+
+log = logging.getLogger("muster")
+
+_WRITE_SECONDS = 30.0  # how often what was measured is written down
+_UPKEEP_SECONDS = 3600.0
+_METERED = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
+
+Key = tuple[JobId, int]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The table ``[monitor]``."""
+
+    period_seconds: float = PERIOD_SECONDS
+    retention: Retention = Retention()
+
+
+class Metering:
+    """All that is measured, and the ledger of it. One thread, that of the service, but for the looks."""
+
+    def __init__(self, home: Home, fold: Fold, engine: LocalEngine, journal: Journal, settings: Settings) -> None:
+        self._fold, self._engine, self._journal, self._settings = fold, engine, journal, settings
+        self.ledger = Ledger()
+        self.signs = Signs(home)
+        self.node: NodeReading | None = None
+        self.newest: dict[Key, Sample] = {}
+        self._last: dict[Key, Reading] = {}
+        self._meters = Meters(home.path)
+        self._looking = False
+        self._loop = asyncio.get_running_loop()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._upkeep = Upkeep(journal, settings.retention)
+        self.after_a_look: Callable[[], None] = lambda: None
+
+    @property
+    def silent(self) -> dict[str, float]:
+        """Meters that do not answer, and since when."""
+        return self._meters.silent
+
+    def begin(self, now: float) -> None:
+        for batch in self.ledger.catch_up(self._journal, now):
+            self._journal.write(batch, _written)
+        self._every(self._settings.period_seconds, self._look)
+        self._every(_WRITE_SECONDS, self.write_down)
+        self._every(_UPKEEP_SECONDS, self._keep_up)
+
+    def end(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self.write_down()
+
+    def _every(self, seconds: float, call: Callable[[], None]) -> None:
+        place = len(self._timers)
+
+        def again() -> None:
+            self._timers[place] = self._loop.call_later(seconds, again)
+            call()
+
+        self._timers.append(self._loop.call_later(seconds, again))
+
+    # --- Facts --------------------------------------------------------------------------------------
+
+    def saw(self, event: Event, job: Job | None) -> None:
+        """A fact that was folded in just now."""
+        if isinstance(event, Exited | Vacated | Retried):
+            self._ended(event)
+        elif isinstance(event, Started):
+            self._begun(event)
+        elif isinstance(event, Reported):
+            self.signs.reported(event.job, event.attempt, event.at)
+        self.ledger.apply(event, job)
+
+    def _begun(self, event: Started) -> None:
+        key = (event.job, event.attempt)
+        self._last[key] = reading_at_start(*key, event.at, _since_boot(event.at))
+
+    def _ended(self, event: Exited | Vacated | Retried) -> None:
+        key = (event.job, event.attempt)
+        before = self._last.pop(key, None)
+        if before is not None and event.at_end is not None:
+            self._take_sample(before, _last_reading(key, event.at, event.at_end), devices=())
+        self.newest.pop(key, None)
+        self.signs.over(key)
+
+    # --- Looking ------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Start a look, unless the last one is still under way."""
+        running = [r for r in self._fold.running.values() if r.state in _METERED]
+        located = self._engine.locate([(r.job.id, r.attempt) for r in running])
+        attended = tuple(
+            _attended(r, parts) for r in running if (parts := located.get((r.job.id, r.attempt))) is not None
+        )
+        if not self._looking:
+            self._looking = True
+            threading.Thread(target=self._read, args=(attended,), name="meters", daemon=True).start()
+
+    def _read(self, attended: tuple[Attended, ...]) -> None:
+        try:
+            readings = self._meters.read(attended)
+            self.signs.look(attended)
+        except Exception:
+            log.exception("the meters could not be read")
+            readings = None
+        self._loop.call_soon_threadsafe(self._have_read, readings)
+
+    def _have_read(self, readings: Readings | None) -> None:
+        self._looking = False
+        if readings is None:
+            return
+        self.node = readings.node
+        for reading in readings.readings:
+            self._take(reading)
+        self.after_a_look()
+
+    def _take(self, reading: Reading) -> None:
+        key = (reading.job, reading.attempt)
+        running = self._fold.running.get(reading.job)
+        if running is None or running.attempt != reading.attempt:
+            return
+        before, self._last[key] = self._last.get(key), reading
+        if before is not None:
+            self._take_sample(before, reading, _devices_of(running))
+
+    def _take_sample(self, before: Reading, after: Reading, devices: tuple[int, ...]) -> None:
+        cpus = sum(node.cpus_milli for node in self._fold.nodes.values()) / MILLI
+        period = self._settings.period_seconds
+        sample = sample_between(before, after, cpus=max(cpus, os.cpu_count() or 1), devices=devices, period_seconds=period)
+        if sample is not None:
+            self.ledger.add(sample)
+            self.newest[after.job, after.attempt] = sample
+
+    # --- Writing down -------------------------------------------------------------------------------
+
+    def write_down(self) -> None:
+        for batch in self.ledger.parcels(time.time(), self._journal.last_seq):
+            self._journal.write(batch, _written)
+
+    def _keep_up(self) -> None:
+        threading.Thread(target=self._upkeep_aside, name="upkeep", daemon=True).start()
+
+    def _upkeep_aside(self) -> None:
+        try:
+            self._upkeep.roll_up(time.time())
+            self._upkeep.prune(time.time())
+        except Exception:
+            log.exception("old usage could not be tidied up")
+
+
+def _attended(running: Running, parts: list[dict[str, object]]) -> Attended:
+    seen = tuple(msgspec.convert(part, PartSeen) for part in parts)
+    return Attended(running.job.id, running.attempt, seen, _devices_of(running))
+
+
+def _devices_of(running: Running) -> tuple[int, ...]:
+    return tuple(sorted({device for seat in running.seats for device in seat.devices}))
+
+
+def _since_boot(at: float) -> float:
+    """When that was by the clock that nobody sets, as far as the wall can be trusted for so short a while."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, time.time() - at)
+
+
+def _last_reading(key: Key, at: float, spent: AtEnd) -> Reading:
+    return Reading(
+        job=key[0],
+        attempt=key[1],
+        at=at,
+        since_boot_seconds=_since_boot(at),
+        cpu_seconds=spent.cpu_seconds,
+        memory_peak_bytes=None,
+    )
+
+
+def _written(error: BaseException | None) -> None:
+    """What could not be written is measured no more; the journal says so itself."""
