@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from muster.cli.text import one_line
 from muster.model.errors import BadInput, MusterError
 
 FAMILIES = ("placement", "backfill", "jct", "simulate")  # each module has its Family as FAMILY
-CYCLE, DISPATCH, FINDINGS = WITHOUT_DATA = ("cycle", "dispatch", "findings")
+WITHOUT_DATA = ("cycle", "dispatch", "meter", "findings")  # each has a ``measure`` of its own
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -95,20 +96,15 @@ def _measured(name: str, options: Options, *, optional: bool, show: bool) -> lis
 
 
 def _figures(name: str, options: Options) -> Iterator[Figure]:
-    if name == CYCLE:
-        from bench import cycle
-
-        _say(name)
-        return cycle.measure() if options.seeds is None else cycle.measure(options.seeds)
-    if name == DISPATCH:
-        from bench import dispatch
-
-        return dispatch.measure(_say)
-    if name == FINDINGS:
-        from bench import findings
-
-        return findings.measure(_remark, options.seeds or 1)
-    family: Family = importlib.import_module(f"bench.{name}").FAMILY
+    module = importlib.import_module(f"bench.{name}")
+    if name in WITHOUT_DATA:
+        offered = {"say": _say, "remark": _remark, "seeds": options.seeds}
+        wanted = {
+            k: v for k, v in offered.items() if v is not None and k in signature(module.measure).parameters
+        }
+        figures: Iterator[Figure] = module.measure(**wanted)
+        return figures
+    family: Family = module.FAMILY
     ask = family.ask(
         options.data,
         variants=options.variants,

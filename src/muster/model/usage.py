@@ -60,6 +60,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     io_pressure: float | None = None
     gpu_busy: tuple[float | None, ...] = ()  # of each device that it holds, in order of their numbers
     gpu_memory_bytes: tuple[int | None, ...] = ()
+    # For how much of the interval, at its end, what a meter shows at a moment stands: memory, processes,
+    # GPUs. None: all of it. Counters always speak for the whole.
+    gauge_seconds: float | None = None
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
@@ -68,6 +71,7 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     least: float
     mean: float
     most: float
+    seconds: float = 60.0  # for how long it was measured: one figure may be lost while others are not
 
 
 class Rollup(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,10 +81,11 @@ class Rollup(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     start: float  # by the wall, a whole minute or hour
     held_seconds: float  # how long of it the attempt held its seats
-    measured_seconds: float  # and how much of that was measured
+    measured_seconds: float  # and how much of that was measured, in whatever figure
     cpus: Stat | None = None
     throttled: Stat | None = None
     memory_bytes: Stat | None = None
+    memory_peak_bytes: int | None = None  # the most so far, as the meter says at its end
     processes: Stat | None = None
     read_bytes: int | None = None  # in all
     written_bytes: int | None = None
@@ -95,6 +100,7 @@ class Usage(msgspec.Struct, frozen=True):
     """Held and used over some time, by a job or by many: sums, so they add up at every level.
 
     The unit of each is that of a resource times seconds. ``measured`` is the part of held that was measured.
+    Seconds are whole ticks (see ``ledger``), so that they add up exactly as well, in any order.
     """
 
     held: Resources = Resources()
@@ -102,6 +108,20 @@ class Usage(msgspec.Struct, frozen=True):
     used: Resources = Resources()
     held_seconds: float = 0.0
     measured_seconds: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.held + other.held,
+            self.measured + other.measured,
+            self.used + other.used,
+            self.held_seconds + other.held_seconds,
+            self.measured_seconds + other.measured_seconds,
+        )
+
+    @property
+    def coverage(self) -> float | None:
+        """How much of the time was measured; None where there was none."""
+        return self.measured_seconds / self.held_seconds if self.held_seconds else None
 
 
 class AtEnd(msgspec.Struct, frozen=True, gc=False):

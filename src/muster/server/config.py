@@ -129,8 +129,8 @@ class Changes(msgspec.Struct, frozen=True):
 def changes(old: Config, new: Config) -> Changes:
     """What a new configuration changes. No value is repeated: some are secret."""
     teams = teams_to_set(old.teams(), new)
-    at_once = [*differing("policy", old, new), *differing("limits", old, new)]
-    restart = [*differing("server", old, new), *differing("node", old, new)]
+    at_once = [key for name in ("policy", "limits", "findings") for key in differing(name, old, new)]
+    restart = [key for name in ("server", "node", "monitor") for key in differing(name, old, new)]
     sentences = (
         *(_about_team(team, old, new) for team in teams),
         *(f"team {name!r} has other people now" for name in new.team if _other_people(name, old, new)),

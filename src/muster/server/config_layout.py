@@ -4,16 +4,22 @@ A refusal is a ``Misfit``, which knows the path to the trouble.
 """
 
 from collections.abc import Mapping
+from typing import get_args
 
 import msgspec
 
 from muster.model.errors import BadInput
 from muster.model.policy import Policy, preset, tuned
 from muster.model.tenancy import ROOT, Quota
+from muster.model.units import MINUTE
 from muster.server import config_values as values
-from muster.server.config_tables import Config, Limits, Machine, Rules, Server, TeamTable, UserTable
+from muster.server.config_tables import Config, Limits, Machine, Monitor, Rules, Server, TeamTable, UserTable
 from muster.server.config_values import Misfit, Reader, Spec, above_zero, at, or_unlimited, section
+from muster.steward.rules import ACTS, Further, Response
+from muster.steward.rules import Rules as FindingRules
+from muster.store.rows import Retention
 
+_PERIOD, _SHORTEST_PERIOD = "period", 1.0
 _DEEPEST = 16  # teams above each other
 _NOTHING = Quota(0, 0, 0)
 
@@ -32,6 +38,25 @@ def _limits(base: Limits) -> Reader[Limits]:
         if most is not None and usual is not None and usual > most:
             raise Misfit("it is longer than time_most", "time_default")
         return found
+
+    return read
+
+
+def _monitor(value: object) -> Monitor:
+    given = values.table((_PERIOD, *_RETENTION))(value)
+    kept = {key: value for key, value in given.items() if key != _PERIOD}
+    period = at(_PERIOD, values.span, given[_PERIOD]) if _PERIOD in given else Monitor().period_seconds
+    if not _SHORTEST_PERIOD <= period <= MINUTE:
+        raise Misfit("looks are a second apart at least and a minute at most", _PERIOD)
+    return Monitor(period, section(Retention(), _RETENTION)(kept))
+
+
+def _response(key: str) -> Reader[Response]:
+    """What is to be done: a table, or just the act."""
+
+    def read(value: object) -> Response:
+        usual: Response = getattr(FindingRules(), key)
+        return section(usual, _RESPONSE)({"act": value} if isinstance(value, str) else value)
 
     return read
 
@@ -109,6 +134,33 @@ _LIMITS: Spec = {
     "log_bytes": ("log_bytes", values.size),
     "grace": ("grace_seconds", values.span),
 }
+_RETENTION: Spec = {
+    "keep_minutes": ("minutes_seconds", above_zero(values.span)),
+    "keep_hours": ("hours_seconds", above_zero(values.span)),
+    "keep_attempts": ("attempts_seconds", or_unlimited(above_zero(values.span))),
+}
+_RESPONSE: Spec = {
+    "act": ("act", values.one_of(*ACTS)),
+    "warnings": ("warnings", values.count),
+    "between": ("between_seconds", values.span),
+    "grace": ("grace_seconds", values.span),
+}
+_FINDINGS: Spec = {
+    "idle": ("idle_seconds", values.span),
+    "idle_without_gpus": ("idle_cpu_seconds", values.span),
+    "settle": ("settle_seconds", values.span),
+    "also": ("also", values.some_of(*get_args(Further))),
+    "gpu_busy": ("gpu_busy", above_zero(values.number)),
+    "cpus": ("cpus", above_zero(values.number)),
+    "io": ("io_bytes", above_zero(values.size)),
+    "memory": ("memory_bytes", above_zero(values.size)),
+    "stuck": ("stuck_seconds", values.span),
+    "stuck_unsure": ("stuck_unsure_seconds", values.span),
+    "on_idle": ("on_idle", _response("on_idle")),
+    "on_unused_gpu": ("on_unused_gpu", _response("on_unused_gpu")),
+    "on_stuck": ("on_stuck", _response("on_stuck")),
+    "on_gpu_memory": ("on_gpu_memory", _response("on_gpu_memory")),
+}
 _QUOTA: Spec = {
     "gpus": ("gpus_milli", values.milli),
     "cpus": ("cpus_milli", values.milli),
@@ -139,6 +191,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "policy": _RULES,
     "node": tuple(_MACHINE),
     "limits": tuple(_LIMITS),
+    "monitor": (_PERIOD, *_RETENTION),
+    "findings": tuple(_FINDINGS),
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
 }
@@ -153,6 +207,8 @@ def config_from(raw: object) -> Config:
         at("policy", _rules, given.get("policy", {})),
         at("node", _machine, given.get("node", {})),
         limits,
+        at("monitor", _monitor, given.get("monitor", {})),
+        at("findings", section(FindingRules(), _FINDINGS), given.get("findings", {})),
         at("team", values.by_name(section(TeamTable(), _TEAM)), given.get("team", {})),
         at("user", values.by_name(user), given.get("user", {})),
     )
@@ -220,5 +276,8 @@ def differing(table: str, old: Config, new: Config) -> list[str]:
 def _said(table: str, config: Config) -> dict[str, object]:
     if table == "policy":
         return {"preset": config.rules.preset, **dict(config.rules.knobs)}
-    spec = {"server": _SERVER, "node": _MACHINE, "limits": _LIMITS}[table]
+    if table == "monitor":
+        kept = {key: getattr(config.monitor.retention, field) for key, (field, _) in _RETENTION.items()}
+        return {_PERIOD: config.monitor.period_seconds, **kept}
+    spec = {"server": _SERVER, "node": _MACHINE, "limits": _LIMITS, "findings": _FINDINGS}[table]
     return {key: getattr(getattr(config, table), field) for key, (field, _) in spec.items()}

@@ -9,7 +9,10 @@ from muster.model.node import Device, Node
 from muster.model.policy import Policy, preset, tuned
 from muster.model.run import GRACE_SECONDS, LOG_BYTES
 from muster.model.tenancy import ROOT, Quota, Team
+from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_values import Address
+from muster.steward.rules import Rules as FindingRules
+from muster.store.rows import Retention
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -68,6 +71,13 @@ class Limits(msgspec.Struct, frozen=True):
     grace_seconds: float = GRACE_SECONDS
 
 
+class Monitor(msgspec.Struct, frozen=True):
+    """How often is looked, and for how long what was seen is kept."""
+
+    period_seconds: float = PERIOD_SECONDS
+    retention: Retention = Retention()
+
+
 class TeamTable(msgspec.Struct, frozen=True):
     """A team, and who belongs to it. ``users`` None: as the team above says, and at the top everybody."""
 
@@ -96,6 +106,8 @@ class Config(msgspec.Struct, frozen=True):
     rules: Rules = Rules()
     node: Machine = Machine()
     limits: Limits = Limits()
+    monitor: Monitor = Monitor()
+    findings: FindingRules = FindingRules()
     team: Mapping[str, TeamTable] = {}
     user: Mapping[str, UserTable] = {}
 

@@ -136,6 +136,18 @@ def one_of(*choices: str) -> Reader[str]:
     return read
 
 
+def some_of(*choices: str) -> Reader[tuple[str, ...]]:
+    """A list of these, each once."""
+    one = one_of(*choices)
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            raise BadInput(f"{shown(value)} is not a list; known: {', '.join(choices)}")
+        return tuple(dict.fromkeys(at(position, one, item) for position, item in enumerate(value)))
+
+    return read
+
+
 def parse_address(given: str) -> Address:
     """``host:port`` → where to listen; an IPv6 address stands in brackets."""
     match = _ADDRESS.fullmatch(given)

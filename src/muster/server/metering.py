@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -26,12 +27,12 @@ from muster.model.usage import AtEnd, NodeReading, Reading, Sample
 from muster.monitor.ledger import Ledger
 from muster.monitor.meters.gather import Attended, Meters, Readings
 from muster.monitor.meters.parts import PartSeen
-from muster.monitor.rates import PERIOD_SECONDS, reading_at_start, sample_between
+from muster.monitor.rates import reading_at_start, sample_between
 from muster.monitor.upkeep import Upkeep
+from muster.server.config_tables import Monitor
 from muster.server.signs import Signs
 from muster.store.fold import Fold
 from muster.store.journal import Journal
-from muster.store.rows import Retention
 
 log = logging.getLogger("muster")
 
@@ -42,28 +43,34 @@ _METERED = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
 Key = tuple[JobId, int]
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """The table ``[monitor]``."""
+class Metered(Protocol):
+    """What is needed of the service."""
 
-    period_seconds: float = PERIOD_SECONDS
-    retention: Retention = Retention()
+    fold: Fold
+    engine: LocalEngine
+    journal: Journal
+
+    def hand_over(self) -> None:
+        """Give the journal all that was noted so far."""
+        ...
 
 
 class Metering:
     """All that is measured, and the ledger of it. One thread, that of the service, but for the looks."""
 
-    def __init__(self, home: Home, fold: Fold, engine: LocalEngine, journal: Journal, settings: Settings) -> None:
-        self._fold, self._engine, self._journal, self._settings = fold, engine, journal, settings
+    def __init__(self, home: Home, service: Metered, settings: Monitor) -> None:
+        self._service, self._settings = service, settings
+        self._fold, self._engine, self._journal = service.fold, service.engine, service.journal
         self.ledger = Ledger()
         self.signs = Signs(home)
         self.node: NodeReading | None = None
         self.newest: dict[Key, Sample] = {}
         self._last: dict[Key, Reading] = {}
-        self._meters = Meters(home.path)
+        self._meters = Meters(home.path, now=self._engine.now)
         self._looking = False
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
-        self._upkeep = Upkeep(journal, settings.retention)
+        self._upkeep = Upkeep(self._journal, settings.retention)
         self.after_a_look: Callable[[], None] = lambda: None
 
     @property
@@ -159,7 +166,9 @@ class Metering:
     def _take_sample(self, before: Reading, after: Reading, devices: tuple[int, ...]) -> None:
         cpus = sum(node.cpus_milli for node in self._fold.nodes.values()) / MILLI
         period = self._settings.period_seconds
-        sample = sample_between(before, after, cpus=max(cpus, os.cpu_count() or 1), devices=devices, period_seconds=period)
+        sample = sample_between(
+            before, after, cpus=max(cpus, os.cpu_count() or 1), devices=devices, period_seconds=period
+        )
         if sample is not None:
             self.ledger.add(sample)
             self.newest[after.job, after.attempt] = sample
@@ -167,7 +176,9 @@ class Metering:
     # --- Writing down -------------------------------------------------------------------------------
 
     def write_down(self) -> None:
-        for batch in self.ledger.parcels(time.time(), self._journal.last_seq):
+        """After the facts that are in it."""
+        self._service.hand_over()
+        for batch in self.ledger.parcels(self._engine.now(), self._journal.last_seq):
             self._journal.write(batch, _written)
 
     def _keep_up(self) -> None:

@@ -33,9 +33,11 @@ from muster.server.errors import NotFound
 from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
+from muster.server.metering import Metering
 from muster.server.people import Person, person
 from muster.server.routes import Routes
 from muster.server.service import Service
+from muster.server.watching import Watching
 from muster.server.when import When
 from muster.store.fold import Fold
 from muster.store.image import fold_from
@@ -91,6 +93,7 @@ class _Server:
             self._home, self._config.policy(), self._fold, self._journal, engine
         )
         self._watch_store(service)
+        self._meter(service)
         self._commands = Commands(service, self._config)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         routes = Routes(service, self._commands, When(service, np.random.default_rng()), self._place)
@@ -108,6 +111,12 @@ class _Server:
             engine.close()
             with suppress(FileNotFoundError):
                 self._home.socket.unlink()
+
+    def _meter(self, service: Service) -> None:
+        metering = Metering(self._home, service, self._config.monitor)
+        watching = self._watching = Watching(self._fold, metering, self._config.findings, service.note)
+        metering.after_a_look = lambda: watching.look(service.now())
+        service.metering = metering
 
     def _node(self) -> Node | None:
         """The machine as the configuration has it; None: as it is found."""
@@ -174,6 +183,7 @@ class _Server:
             log.warning("%s; the configuration before stays in force", error)
             return
         self._config = self._commands.config = self._place.config = config
+        self._watching.rules = config.findings
         self._service.set_policy(config.policy())
         log.warning("the configuration has been read again")
 

@@ -30,6 +30,7 @@ from muster.model.events import (
     Exited,
     NodeSeen,
     Outcome,
+    Placed,
     Retried,
     Started,
     StoodDown,
@@ -37,7 +38,7 @@ from muster.model.events import (
     Vacated,
     Withdrawn,
 )
-from muster.model.job import JobId
+from muster.model.job import Job, JobId
 from muster.model.plan import Action, Evict, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
 from muster.model.snapshot import Running, Snapshot
@@ -49,6 +50,7 @@ from muster.server.answers import JobView
 from muster.server.errors import StoreTrouble
 from muster.server.lineup import LineUp
 from muster.server.loop import CHANGES, consequences_of
+from muster.server.metering import Metering
 from muster.server.stream import Stream
 from muster.server.views import Views
 from muster.store.fold import Fold
@@ -113,6 +115,7 @@ class Service:
         self.views = Views(fold, home)
         self.stream = Stream()
         self.recent: OrderedDict[JobId, JobView] = OrderedDict()
+        self.metering: Metering | None = None
         self.cycles = 0
         self.plan = Plan()
         self._parcel = Parcel()
@@ -134,6 +137,8 @@ class Service:
     def begin(self, teams: Iterable[Team]) -> None:
         """Compare what was written down with what is there, and go on."""
         now = self.now()
+        if self.metering is not None:
+            self.metering.begin(now)
         for node in self.engine.nodes():
             if self.fold.nodes.get(node.name) != node:
                 self.note(NodeSeen(now, node))
@@ -191,7 +196,9 @@ class Service:
         for timer in (self._waker, self._impatient):
             if timer is not None:
                 timer.cancel()
-        self._hand_over()
+        self.hand_over()
+        if self.metering is not None:
+            self.metering.end()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self.journal.close()
 
@@ -212,6 +219,8 @@ class Service:
             if isinstance(event, Evicting):  # whoever it leaves for gets the seats
                 self._dissolve_line(event.job)
             self.fold.apply(event)
+        if self.metering is not None:
+            self.metering.saw(event, self._placed_job(event))
         self._parcel.events.append(event)
         self._parcel.actions.extend(actions)
         job_id = getattr(event, "job", None)
@@ -222,6 +231,10 @@ class Service:
             self._parcel.started[event.job] = event.at
         self._stale |= isinstance(event, CHANGES)
         self.stir()
+
+    def _placed_job(self, event: Event) -> Job | None:
+        running = self.fold.records[event.job].running if isinstance(event, Placed) else None
+        return None if running is None else running.job
 
     def keep_blob(self, key: str, body: bytes) -> None:
         self._parcel.blobs[key] = body
@@ -401,11 +414,12 @@ class Service:
     def _hand_over_soon(self) -> None:
         """At once if somebody waits for it. What only has to be remembered waits for company."""
         if self._parcel.is_urgent:
-            self._hand_over()
+            self.hand_over()
         elif self._parcel.has_anything and self._late is None:
-            self._late = self._loop.call_later(_LATE_SECONDS, self._hand_over)
+            self._late = self._loop.call_later(_LATE_SECONDS, self.hand_over)
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
+        """Give the journal all that was noted so far."""
         parcel = self._parcel
         if self._late is not None:
             self._late.cancel()

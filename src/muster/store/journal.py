@@ -2,7 +2,8 @@
 
 Batches are handed to one writer thread, which commits whatever has come since its last commit in one
 transaction: the busier it is, the more share the cost of a flush. Only then is each batch's ``done`` called,
-in the order in which they were handed over.
+in the order in which they were handed over. What nobody waits for, such as what was metered, has a queue of
+its own: it is never written before what came earlier, and lets what comes later pass.
 
 When a commit fails (a full disk, a lost connection) the batches stay where they are and are tried again
 until it works. A commit that seemed to fail may have happened all the same; the sequence numbers tell.
@@ -12,24 +13,12 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
-from typing import Any
 
 import msgspec
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Executable,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from muster.model.events import ArraySubmitted, Event, Submitted
@@ -39,7 +28,8 @@ from muster.store.fold import Fold
 from muster.store.image import Sketch, image_from, is_usable
 from muster.store.reads import Reads, decode_event
 from muster.store.rows import Batch, EndedJob, Estimate, Token
-from muster.store.tables import StoreTooNew, blobs, estimates, events, images, jobs, migrate, tokens
+from muster.store.tables import StoreTooNew, blobs, events, images, migrate
+from muster.store.writes import Writes
 
 __all__ = [
     "Batch",
@@ -54,13 +44,11 @@ __all__ = [
 ]
 
 Done = Callable[[BaseException | None], object]
-Values = dict[str, Any]
 EventRow = tuple[int, float, str, JobId | None, bytes]
 
 IMAGE_EVERY = 20_000  # events
-_IMAGES_KEPT = 2
 _PAGE = 5_000  # events read at a time
-_BLOBS_KNOWN = 10_000  # keys of blobs that need not be written again
+_PATIENCE_COMMITS = 100
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.05, 2.0
 
 log = logging.getLogger("muster")
@@ -93,13 +81,13 @@ class Journal(Reads):
         self._database = database
         self._encode = msgspec.msgpack.Encoder().encode
         self._insert_events = _insertion(database.writer)
-        self._upsert = sqlite.insert if database.is_sqlite else postgresql.insert
+        self._writes = Writes(database.is_sqlite)
         self._lock = threading.Lock()
         self._inbox: SimpleQueue[_Handed | None] = SimpleQueue()
+        self._patient: deque[_Handed] = deque()
+        self._passed_over = 0  # commits before which the first of these was not taken along
         self._closing = threading.Event()
         self._in_doubt = False  # whether the last commit may have happened although it failed
-        self._known_blobs: set[str] = set()
-        self._replacements: dict[str, Executable] = {}
         self.last_seq = self._image_seq = 0
         self._begin()
         self._writer = threading.Thread(target=self._work, name="journal", daemon=True)
@@ -136,7 +124,7 @@ class Journal(Reads):
                 seq, image = self._newest_image(connection)
         except SQLAlchemyError as error:
             raise StoreError(f"{self._database.name} can't be read: {sentence_of(error)}") from None
-        return image, self._events_after(seq)
+        return image, self.events_after(seq)
 
     def _begin(self) -> None:
         with self._database.writer.begin() as connection:
@@ -168,7 +156,8 @@ class Journal(Reads):
             self.last_seq -= 1
             self.notes.append(f"the last event, {last.seq}, can't be read and was set aside: {error}")
 
-    def _events_after(self, seq: int) -> Iterator[Event]:
+    def events_after(self, seq: int) -> Iterator[Event]:
+        """All that are in the store and come after this one, in order."""
         page = select(events.c.seq, events.c.body).order_by(events.c.seq).limit(_PAGE)
         while rows := self._rows(page.where(events.c.seq > seq)):
             for found, body in rows:
@@ -245,7 +234,8 @@ class Journal(Reads):
                 self._in_doubt = True
                 self._troubled(error)
                 if self._closing.is_set():
-                    self._answer(pending, StoreError(self.sick))
+                    self._take_all(pending)
+                    self._answer([*pending, *self._patient], StoreError(self.sick))
                     return
                 self._closing.wait(delay)
                 delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
@@ -257,84 +247,50 @@ class Journal(Reads):
                 delay = _FIRST_DELAY_SECONDS
 
     def _gather(self, pending: list[_Handed]) -> bool:
-        """Add what has been handed over; wait for some if there is nothing. False: that was all."""
-        if not pending and not (self._closing.is_set() and self._inbox.empty()):
-            _add(pending, self._inbox.get())
-        while True:
-            try:
-                _add(pending, self._inbox.get_nowait())
-            except Empty:
-                return bool(pending)
+        """Add what has been handed over; wait for some if there is nothing. False: that was all.
+
+        What can wait is written when there is nothing else, one by one; or when it has been passed over too
+        often.
+        """
+        if not pending and not self._patient and not (self._closing.is_set() and self._inbox.empty()):
+            self._sort(self._inbox.get(), pending)
+        self._take_all(pending)
+        self._passed_over = self._passed_over + 1 if pending and self._patient else 0
+        if self._patient and (not pending or self._passed_over > _PATIENCE_COMMITS):
+            pending.append(self._patient.popleft())
+            self._passed_over = 0
+        return bool(pending)
+
+    def _take_all(self, pending: list[_Handed]) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                self._sort(self._inbox.get_nowait(), pending)
+
+    def _sort(self, handed: _Handed | None, pending: list[_Handed]) -> None:
+        if handed is not None:
+            (self._patient if handed.batch.can_wait else pending).append(handed)
 
     def _commit(self, pending: list[_Handed]) -> None:
         with self._database.writer.begin() as connection:
             todo = self._undone(connection, pending) if self._in_doubt else pending
-            self._put(connection, todo)
-        for handed in pending:
-            self._known_blobs.update(handed.batch.blobs)
-        if len(self._known_blobs) > _BLOBS_KNOWN:
-            self._known_blobs.clear()
+            rows = [row for handed in todo for row in handed.events]
+            if rows:
+                connection.exec_driver_sql(self._insert_events, rows)
+            self._writes.put(connection, [handed.batch for handed in todo])
+            for handed in todo:
+                if handed.batch.image is not None:
+                    self._writes.keep_image(connection, handed.image_seq, handed.batch.image)
+        self._writes.are_durable(handed.batch for handed in pending)
 
     def _undone(self, connection: Connection, pending: list[_Handed]) -> list[_Handed]:
         """Without those that are there already. What has no events may well be written twice."""
         durable = _last_event(connection)
-        first = min((handed.first_seq for handed in pending if handed.events), default=durable + 1)
-        if not first - 1 <= durable <= pending[-1].last_seq:
+        ours = [handed for handed in pending if handed.events]
+        if ours and not ours[0].first_seq - 1 <= durable <= ours[-1].last_seq:
             raise StoreBroken(
-                f"its last event is {durable}, and not {first - 1}: somebody else has changed it"
+                f"its last event is {durable}, and not {ours[0].first_seq - 1}: somebody else has changed it"
             )
         return [handed for handed in pending if not handed.events or handed.last_seq > durable]
-
-    def _put(self, connection: Connection, pending: list[_Handed]) -> None:
-        batches = [handed.batch for handed in pending]
-        rows = [row for handed in pending for row in handed.events]
-        if rows:
-            connection.exec_driver_sql(self._insert_events, rows)
-        self._replace(connection, jobs, [_values(row) for batch in batches for row in batch.ended])
-        self._replace(connection, estimates, [_values(row) for batch in batches for row in batch.estimates])
-        self._replace(connection, tokens, [_values(row) for batch in batches for row in batch.tokens])
-        self._keep_blobs(connection, batches)
-        self._settle(connection, batches)
-        for handed in pending:
-            if handed.batch.image is not None:
-                self._keep_image(connection, handed.image_seq, handed.batch.image)
-
-    def _replace(self, connection: Connection, table: Table, rows: list[Values]) -> None:
-        """Insert, or change what is there: so that writing twice does no harm."""
-        if rows:
-            connection.execute(self._replacement(table), rows)
-
-    def _replacement(self, table: Table) -> Executable:
-        """Made once: putting a statement together costs more than carrying it out."""
-        found = self._replacements.get(table.name)
-        if found is None:
-            put = self._upsert(table)
-            keys = [column.name for column in table.primary_key]
-            rest = {c.name: put.excluded[c.name] for c in table.columns if c.name not in keys}
-            found = put.on_conflict_do_update(index_elements=keys, set_=rest)
-            self._replacements[table.name] = found
-        return found
-
-    def _keep_blobs(self, connection: Connection, batches: list[Batch]) -> None:
-        new = {key: body for batch in batches for key, body in batch.blobs.items()}
-        rows = [{"key": key, "body": body} for key, body in new.items() if key not in self._known_blobs]
-        if rows:
-            connection.execute(self._upsert(blobs).on_conflict_do_nothing(), rows)
-
-    def _settle(self, connection: Connection, batches: list[Batch]) -> None:
-        started = [{"whose": j, "then": at} for batch in batches for j, at in batch.started.items()]
-        if started:
-            whose = (estimates.c.job == bindparam("whose")) & estimates.c.started_at.is_(None)
-            connection.execute(update(estimates).where(whose).values(started_at=bindparam("then")), started)
-        revoked = [hashed for batch in batches for hashed in batch.revoked]
-        if revoked:
-            connection.execute(delete(tokens).where(tokens.c.hash.in_(revoked)))
-
-    def _keep_image(self, connection: Connection, seq: int, body: bytes) -> None:
-        self._replace(connection, images, [{"seq": seq, "made_at": time.time(), "body": body}])
-        newest = select(images.c.seq).order_by(images.c.seq.desc()).limit(_IMAGES_KEPT)
-        kept = connection.execute(newest).scalars().all()
-        connection.execute(delete(images).where(images.c.seq < kept[-1]))
 
     def _troubled(self, error: Exception) -> None:
         said = f"the journal can't be written: {sentence_of(error)}"
@@ -365,25 +321,10 @@ def _last_event(connection: Connection) -> int:
     return connection.execute(select(func.max(events.c.seq))).scalar() or 0
 
 
-def _add(pending: list[_Handed], handed: _Handed | None) -> None:
-    if handed is not None:
-        pending.append(handed)
-
-
 def _insertion(engine: Engine) -> str:
     """The one statement that is executed for every submission: as text, which costs least."""
     mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
     return f"INSERT INTO events (seq, at, kind, job, body) VALUES ({', '.join([mark] * 5)})"
-
-
-def _values(row: msgspec.Struct) -> Values:
-    """As columns. A text that a database would refuse must not keep the rest from being written."""
-    values = msgspec.structs.asdict(row)
-    return {k: _legible(v) if isinstance(v, str) else v for k, v in values.items()}
-
-
-def _legible(text: str) -> str:
-    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def _told(tell: Callable[[], object]) -> None:

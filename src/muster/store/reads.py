@@ -1,27 +1,23 @@
 """Looking things up in the store, from any thread. What was just handed over may not be there yet."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Union
+from collections.abc import Callable
+from typing import Union
 
 import msgspec
-from sqlalchemy import ColumnElement, Engine, Select, and_, func, or_, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from muster.model.events import Event
 from muster.model.job import JobId
-from muster.store.database import StoreError, sentence_of
 from muster.store.rows import EndedJob, Estimate, Token
 from muster.store.tables import blobs, estimates, events, jobs, tokens
+from muster.store.usage_reads import UsageReads
 
 # Every kind that there is, so that none can be written and not be read.
 decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[tuple(Event.__subclasses__())]).decode  # noqa: UP007
 
 
-class Reads:
+class Reads(UsageReads):
     """The questions that the store answers."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._reader = engine
 
     def job(self, job_id: JobId) -> EndedJob | None:
         """A job that has ended."""
@@ -78,13 +74,6 @@ class Reads:
         query = select(estimates).where(estimates.c.started_at.is_not(None))
         query = query.order_by(estimates.c.started_at.desc(), estimates.c.made_at.desc()).limit(limit)
         return [Estimate(*row) for row in self._rows(query)]
-
-    def _rows(self, query: Select[Any]) -> Sequence[Any]:
-        try:
-            with self._reader.connect() as connection:
-                return connection.execute(query).all()
-        except SQLAlchemyError as error:
-            raise StoreError(f"the store can't be read: {sentence_of(error)}") from error
 
 
 def _chosen(owner: str | None, team: str | None, array_id: str | None) -> list[ColumnElement[bool]]:

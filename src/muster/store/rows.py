@@ -6,6 +6,10 @@ import msgspec
 
 from muster.model.events import Event
 from muster.model.job import JobId
+from muster.model.ledger import Booked, Entry, Key
+from muster.model.units import DAY
+
+RowKey = tuple[JobId, int, float]  # of an attempt, and the second in which a minute or an hour starts
 
 
 class EndedJob(msgspec.Struct, frozen=True):
@@ -44,8 +48,31 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: float | None = None
 
 
+class Retention(msgspec.Struct, frozen=True):
+    """For how long usage is kept once it is over; None: for ever."""
+
+    minutes_seconds: float = 2 * DAY
+    hours_seconds: float = 400 * DAY
+    attempts_seconds: float | None = None
+
+
+class UsageRows(msgspec.Struct):
+    """What changes in the tables of usage. Each replaces what is there under its key."""
+
+    entries: Sequence[Entry] = ()
+    minutes: Sequence[Booked] = ()
+    hours: Sequence[Booked] = ()
+    seq: int | None = None  # the last event that is in the ledger with these
+    gone_entries: Sequence[Key] = ()
+    gone_minutes: Sequence[RowKey] = ()
+    gone_hours: Sequence[RowKey] = ()
+
+
 class Batch(msgspec.Struct):
-    """What becomes durable together, or not at all."""
+    """What becomes durable together, or not at all.
+
+    One with usage and without events can wait: it is written when nobody waits for anything else.
+    """
 
     events: Sequence[Event] = ()
     ended: Sequence[EndedJob] = ()
@@ -56,3 +83,8 @@ class Batch(msgspec.Struct):
     revoked: Sequence[str] = ()  # hashes of tokens
     image: bytes | None = None
     image_seq: int | None = None  # the last event that is in the image; None: the last of this batch
+    usage: UsageRows | None = None
+
+    @property
+    def can_wait(self) -> bool:
+        return self.usage is not None and not self.events

@@ -1,9 +1,9 @@
 """The tables, and how a database of an older version becomes one of this.
 
 ``events`` is the truth; the others can be made again from it, or are kept for their own sake (``blobs``,
-``tokens``, ``estimates``). Migrations run in order and in one transaction: a database is of one version or
-of the next, never in between. The first makes the tables as they stand here; whoever changes a table later
-adds a migration, and gives the first a copy of the table as it was.
+``tokens``, ``estimates``, ``usage_…``). Migrations run in order and in one transaction: a database is of one
+version or of the next, never in between. Each makes its tables as they stand here; whoever changes a table
+later adds a migration, and gives the one that made it a copy of the table as it was.
 """
 
 from collections.abc import Callable
@@ -100,13 +100,97 @@ tokens = Table(
 )
 
 meta = Table("meta", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+USAGE_SEQ = "usage up to event"  # a key: how far the ledger has come
+
+
+# --- Usage ----------------------------------------------------------------------------------------------
+
+
+def _bytes(name: str) -> list[Column[int]]:
+    """Bytes times seconds. Those of a season do not fit into eight bytes: in MiB, and what is left over."""
+    return [Column(f"{name}_{unit}", BigInteger, nullable=False) for unit in ("mib", "rest")]
+
+
+def _rollups(name: str) -> Table:
+    """Roll-ups of attempts. Amounts are those of a resource times seconds."""
+    return Table(
+        name,
+        metadata,
+        Column("job", Text, primary_key=True),
+        Column("attempt", Integer, primary_key=True),
+        Column("start", BigInteger, primary_key=True),  # a whole minute or hour, in seconds
+        Column("measured_seconds", Double, nullable=False),
+        Column("cpus_measured", BigInteger, nullable=False),
+        Column("cpus_used", BigInteger, nullable=False),
+        *_bytes("memory_measured"),
+        *_bytes("memory_used"),
+        Column("gpus", LargeBinary),  # measured and used of each device that is held
+        Column("figures", LargeBinary, nullable=False),  # see ``model.rollups``
+        Index(f"ix_{name}_start", "start"),
+        sqlite_with_rowid=False,  # the key is long, and once is enough
+    )
+
+
+usage_minutes = _rollups("usage_minutes")
+usage_hours = _rollups("usage_hours")
+
+usage_attempts = Table(
+    "usage_attempts",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("effort", Text),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("placed_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("ended_at", Double),  # None: it lives
+    Column("outcome", Text),
+    Column("run_seconds", Double),
+    Column("cpus_milli", BigInteger, nullable=False),  # held at any moment, as are the next three
+    Column("memory_bytes", BigInteger, nullable=False),
+    Column("gpus_milli", BigInteger, nullable=False),
+    Column("disk_bytes", BigInteger, nullable=False),
+    Column("held_seconds", Double, nullable=False),  # in all, as is what follows; 0 as long as it lives
+    Column("cpus_held", BigInteger, nullable=False),  # times seconds, as are the rest
+    *_bytes("memory_held"),
+    Column("gpus_held", BigInteger, nullable=False),
+    *_bytes("disk_held"),
+    Column("measured_seconds", Double, nullable=False),
+    Column("cpus_measured", BigInteger, nullable=False),
+    Column("cpus_used", BigInteger, nullable=False),
+    *_bytes("memory_measured"),
+    *_bytes("memory_used"),
+    Column("gpus_measured", BigInteger, nullable=False),
+    Column("gpus_used", BigInteger, nullable=False),
+    Column("cpus_mean", Double),
+    Column("cpus_p95", Double),
+    Column("cpus_most", Double),
+    Column("memory_most_bytes", BigInteger),
+    Column("memory_peak_bytes", BigInteger),
+    Column("gpu_memory_most_bytes", BigInteger),
+    Column("devices", LargeBinary),  # that are held, and what was measured and used of each
+    Column("rest", LargeBinary, nullable=False),  # what is needed to go on with one that lives
+    Index("ix_usage_attempts_ended", "ended_at"),
+    Index("ix_usage_attempts_kind", "owner", "kind", "ended_at"),
+)
+
+
+# --- Migrations -----------------------------------------------------------------------------------------
 
 
 def _make_tables(connection: Connection) -> None:
-    metadata.create_all(connection)
+    first = [events, images, blobs, jobs, estimates, tokens, meta]
+    metadata.create_all(connection, tables=first)
 
 
-MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables]
+def _make_usage(connection: Connection) -> None:
+    metadata.create_all(connection, tables=[usage_minutes, usage_hours, usage_attempts])
+
+
+MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage]
 
 _VERSION_KEY = "schema version"
 

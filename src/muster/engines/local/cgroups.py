@@ -34,7 +34,11 @@ _GATHER_SECONDS, _FREEZE_SECONDS = 0.01, 1.0  # how long those who fork are run 
 
 
 # What a job of version 1 leaves behind in its group, and what makes it as new.
-_COUNTED = (("cpu", "cpuacct.usage"), ("memory", "memory.force_empty"), ("memory", "memory.max_usage_in_bytes"))
+_COUNTED = (
+    ("cpu", "cpuacct.usage"),
+    ("memory", "memory.force_empty"),
+    ("memory", "memory.max_usage_in_bytes"),
+)
 
 
 class Limits(NamedTuple):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from muster.engines.local import cgroups
+from muster.engines.local import cgroups, nvml
+from muster.engines.local.nvml import Lost, Nvml
 from muster.model.node import Device, Node
 from muster.model.units import KIB, MILLI
 
@@ -122,32 +123,31 @@ def _text(path: str) -> str:
 
 def gpus() -> list[Gpu]:
     """What NVIDIA's library tells, in its order; none without it."""
-    try:
-        import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
-
-        pynvml.nvmlInit()
-    except Exception:  # not installed, no driver, or a driver that does not fit
+    library = nvml.opened()
+    if library is None:
         return []
     try:
-        return [_gpu(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [_gpu(library, index) for index in range(library.count() or 0)]
     finally:
-        pynvml.nvmlShutdown()
+        library.close()
 
 
-def _gpu(nvml, index: int) -> Gpu:  # type: ignore[no-untyped-def]
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    name = nvml.nvmlDeviceGetName(handle)
-    model = name.decode() if isinstance(name, bytes) else str(name)
-    memory_bytes = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
-    bus = nvml.nvmlDeviceGetPciInfo(handle).busId
-    bus_id = bus.decode() if isinstance(bus, bytes) else str(bus)
-    minor: int | None = None
-    with contextlib.suppress(Exception):  # not of every device
-        minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
-    return Gpu(Device(model.removeprefix("NVIDIA "), memory_bytes, _numa_of(bus_id)), minor)
+def _gpu(library: Nvml, index: int) -> Gpu:
+    """One that does not answer keeps its number, and nothing is to be started on it."""
+    try:
+        handle = library.handle(index)
+        if handle is None:
+            return Gpu(Device(healthy=False))
+        name = library.text("nvmlDeviceGetName", handle) or "gpu"
+        memory_bytes = library.field("nvmlDeviceGetMemoryInfo", handle, "total")
+        bus_id = library.field("nvmlDeviceGetPciInfo", handle, "busId")
+        minor = library.number("nvmlDeviceGetMinorNumber", of=handle)
+    except Lost:
+        return Gpu(Device(healthy=False))
+    return Gpu(Device(name.removeprefix("NVIDIA "), memory_bytes, _numa_of(bus_id or "")), minor)
 
 
 def _numa_of(bus_id: str) -> int | None:
     """NVML writes the domain with eight digits, the kernel with four."""
     text = _text(f"/sys/bus/pci/devices/{bus_id.lower()[-12:]}/numa_node").strip()
-    return int(text) if text and int(text) >= 0 else None
+    return int(text) if text.isdigit() else None
