@@ -16,8 +16,8 @@ from muster.cli.main import INTERRUPTED
 from muster.cli.text import one_line
 from muster.model.errors import BadInput, MusterError
 
-FAMILIES = ("placement", "backfill", "jct", "simulate")  # each module has its Family as FAMILY
-WITHOUT_DATA = ("cycle", "dispatch", "meter", "findings")  # each has a ``measure`` of its own
+FAMILIES = ("placement", "backfill", "jct", "simulate", "prediction")  # each module has its Family as FAMILY
+WITHOUT_DATA = ("cycle", "dispatch", "meter", "findings", "bottleneck", "rightsize")  # each has a ``measure``
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -99,10 +99,9 @@ def _figures(name: str, options: Options) -> Iterator[Figure]:
     module = importlib.import_module(f"bench.{name}")
     if name in WITHOUT_DATA:
         offered = {"say": _say, "remark": _remark, "seeds": options.seeds}
-        wanted = {
-            k: v for k, v in offered.items() if v is not None and k in signature(module.measure).parameters
-        }
-        figures: Iterator[Figure] = module.measure(**wanted)
+        takes = signature(module.measure).parameters
+        given = {key: value for key, value in offered.items() if value is not None and key in takes}
+        figures: Iterator[Figure] = module.measure(**given)
         return figures
     family: Family = module.FAMILY
     ask = family.ask(

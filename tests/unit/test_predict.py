@@ -84,3 +84,20 @@ def test_the_longest_is_the_limit_or_several_times_the_plan() -> None:
     assert ceiling(None, DAY) == 3 * DAY
     assert ceiling(None, 60.0) == 3 * HOUR
     assert math.isfinite(ceiling(None, 0.0))
+
+
+def test_the_spread_goes_a_little_beyond_what_was_seen() -> None:
+    low, high = spread(ran(*[100.0] * 9).view(), LaneKey.of(job()))
+    assert 80 < low < 100 < high < 125
+
+
+def test_the_spread_is_within_the_limit() -> None:
+    low, high = spread(ran(*[HOUR] * 9).view(), LaneKey.of(job(time_limit_seconds=HOUR)))
+    assert low < high == HOUR
+
+
+def test_the_less_is_known_the_wider_is_the_spread() -> None:
+    few, many = ran(100.0, 200.0, 300.0, 400.0), ran(*[100.0, 200.0, 300.0, 400.0] * 5)
+    few_low, few_high = spread(few.view(), LaneKey.of(job()))
+    many_low, many_high = spread(many.view(), LaneKey.of(job()))
+    assert few_high / few_low >= many_high / many_low

@@ -10,6 +10,7 @@ import msgspec
 from muster.model.job import Gang, Job
 
 RECENT = 20  # runs kept per owner: more do not predict better
+LIKER = 3.0  # how much more a run tells of one that it is like, for each thing that they have in common
 
 _DIGITS = re.compile(r"\d+")
 

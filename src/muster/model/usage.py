@@ -34,6 +34,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     processes: int | None = None
     read_bytes: int | None = None  # counter, from and to disks
     written_bytes: int | None = None
+    refaulted_bytes: int | None = None  # counter, of what was read: again, since it did not stay in memory
     # Counters: how long someone of it waited for a cpu, for memory, for a disk.
     cpu_stalled_seconds: float | None = None
     memory_stalled_seconds: float | None = None
@@ -55,6 +56,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     processes: int | None = None
     read_bytes: int | None = None  # in the interval
     written_bytes: int | None = None
+    refaulted_bytes: int | None = None
     cpu_pressure: float | None = None  # part of the time in which someone waited for it
     memory_pressure: float | None = None
     io_pressure: float | None = None
@@ -89,6 +91,7 @@ class Rollup(msgspec.Struct, frozen=True, kw_only=True):
     processes: Stat | None = None
     read_bytes: int | None = None  # in all
     written_bytes: int | None = None
+    refaulted_bytes: int | None = None
     cpu_pressure: Stat | None = None
     memory_pressure: Stat | None = None
     io_pressure: Stat | None = None

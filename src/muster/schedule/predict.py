@@ -5,7 +5,8 @@ same gang, the same kind of name. The limit asked is one more sample, of weight 
 Without a limit, and until its owner has run anything, what others ran lately has to serve.
 Two averages serve two purposes. The *mean* errs on the long side and orders the queue; the geometric mean,
 the *plan*, is what most jobs stay near, and says when room becomes free. ``spread`` tells between what
-bounds eight tenths of the samples lie.
+bounds eight tenths of runs lie: a little beyond those of the samples, since the next run is one more than
+there are of them, and like none of them exactly.
 
 Where a no must be certain, only the *ceiling* counts: the limit asked, or, without one, several times
 the plan.
@@ -14,13 +15,13 @@ the plan.
 import math
 from typing import NamedTuple
 
-from muster.model.history import History, whose_history
+from muster.model.history import LIKER, History, whose_history
 from muster.model.policy import Policy
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.units import DAY, HOUR
 
-_LIKER = 3.0  # how much more a like run weighs
 _UNHEARD_OF = DAY  # a first guess when nothing has ended yet and no limit was asked
+_BESIDE = 0.2  # of the log of a run time, around the sample that it is like
 _CEILING = 3.0  # without a limit: no more than this many times the plan, and an hour
 
 
@@ -53,8 +54,11 @@ def estimate(history: History, lane: LaneKey, memo: dict[object, object]) -> Est
 def spread(history: History, lane: LaneKey, part: float = 0.8) -> tuple[float, float]:
     """Between what bounds the run time lies, this often."""
     found = sorted(samples(history, lane))
-    outside = (1 - part) / 2
-    return _quantile(found, outside), _quantile(found, 1 - outside)
+    count = sum(w for _, w in found) ** 2 / sum(w * w for _, w in found)  # as many as would weigh alike
+    outside = (1 - part) / 2 * count / (count + 1)
+    low, high = _quantile(found, outside), _quantile(found, 1 - outside)
+    limit = math.inf if lane.limit_seconds is None else max(lane.limit_seconds, 1.0)
+    return max(1.0, low * math.exp(-_BESIDE)), min(limit, high * math.exp(_BESIDE))
 
 
 def samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
@@ -69,11 +73,11 @@ def samples(history: History, lane: LaneKey) -> list[tuple[float, float]]:
     for run in runs:
         weight = 1.0
         if run.limit_seconds == lane.limit_seconds:
-            weight *= _LIKER
+            weight *= LIKER
         if run.gang == lane.gang:
-            weight *= _LIKER
+            weight *= LIKER
         if run.kind and run.kind == lane.kind:
-            weight *= _LIKER
+            weight *= LIKER
         found.append((max(min(run.seconds, limit), 1.0), weight))
     return found
 
