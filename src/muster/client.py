@@ -213,6 +213,10 @@ class Client:
     def why(self, job: str) -> "View":
         return self.get(f"/jobs/{_id(job)}/why")
 
+    def advice(self, *, owner: str | None = None, mine: bool = False) -> "list[View]":
+        """Requests that are far from the truth, those that cost most first."""
+        return list(self.get("/advice" + query({"owner": owner, "mine": mine or None}))["advice"])
+
     def accuracy(self) -> "View":
         return self.get("/accuracy")
 

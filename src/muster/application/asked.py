@@ -49,6 +49,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None = None
     log_bytes: int | None = None
     cwd: str | None = None
+    right_size: bool | None = None  # ask for what the history of the same work advises
 
 
 def laid_over(upper: Asked, lower: Asked) -> Asked:

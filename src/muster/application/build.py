@@ -34,6 +34,7 @@ class Built(msgspec.Struct, frozen=True):
     most_at_once: int | None = None
     sweep: Sweep = ()
     warnings: tuple[str, ...] = ()
+    right_size: bool = False  # it is to ask for what the history of the same work advises
 
 
 class _Source(msgspec.Struct, frozen=True):
@@ -74,7 +75,8 @@ def build(
         run=msgspec.structs.replace(run, output=_output(run, job_id, name, owner, many=bool(indices))),
     )
     most_at_once = asked.array.most_at_once if asked.array else None
-    return Built(job, indices, most_at_once, asked.sweep or (), (*source.warnings, *_unheeded(asked)))
+    warnings = (*source.warnings, *_unheeded(asked))
+    return Built(job, indices, most_at_once, asked.sweep or (), warnings, asked.right_size or False)
 
 
 def _source(request: Request, now: float) -> _Source:

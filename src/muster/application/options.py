@@ -222,6 +222,7 @@ _KEYS: dict[str, tuple[str, Callable[[object], object]]] = {
     "together": ("together", _together),
     "labels": ("labels", _listed(parse_name)),
     "hold": ("held", _flag),
+    "right_size": ("right_size", _flag),
     "array": ("array", _of(parse_array)),
     "params": ("sweep", _sweep),
     "after_ok": ("after_ok", _listed(parse_job_id)),

@@ -54,7 +54,11 @@ _AFTER = (
     ("--after-any", "once these jobs have ended"),
     ("--after-not-ok", "once these jobs have failed"),
 )
-_FLAGS = (("--hold", "wait until it is released"), ("--cpu-cap", "never more cpu than asked, even if idle"))
+_FLAGS = (
+    ("--hold", "wait until it is released"),
+    ("--cpu-cap", "never more cpu than asked, even if idle"),
+    ("--right-size", "ask for what measured runs of the same work needed, with a margin"),
+)
 _KEYS = {"output_file": "output", "label": "labels", "param": "params"}
 
 

@@ -70,6 +70,9 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("command", view["command"]),
         ("folder", view["cwd"]),
         ("log", view["log"]),
+        ("cause", view.get("cause")),
+        *(("found", said) for said in view.get("findings") or ()),
+        *((name, said) for name, said in view.get("efficiency") or ()),
     ]
 
 

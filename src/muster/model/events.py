@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from muster.model.job import ArrayPlace, Job, JobId, Shape
+from muster.model.job import ArrayPlace, Gang, Job, JobId, Shape
 from muster.model.node import Health, Node
 from muster.model.tenancy import Team
 from muster.model.usage import AtEnd
@@ -161,6 +161,8 @@ class Retried(Event, frozen=True):
     signal: int | None = None
     begin_at: float | None = None  # not before: failures in a row are tried at growing intervals
     at_end: AtEnd | None = None
+    gang: Gang | None = None  # what it asks for from now on; None: what it did
+    because: str = ""  # what was mended; otherwise it is one of the retries that were asked for
 
 
 class Reported(Event, frozen=True):

@@ -23,7 +23,7 @@ FIGURES = (
 )
 FLOATS = "f"
 _UNKNOWN = (math.nan,) * 4
-_PLAIN = 5  # held, measured, peak, read, written
+_PLAIN = 6  # held, measured, peak, read, written, refaulted
 _STAT = 4
 _BEFORE_DEVICES = _PLAIN + _STAT * len(FIGURES)
 _DEVICE = 2 * _STAT  # how busy, and its memory
@@ -36,7 +36,7 @@ def width_of(devices: int) -> int:
 
 def packed(rollup: Rollup) -> "array[float]":
     row = array(FLOATS, (rollup.held_seconds, rollup.measured_seconds))
-    amounts = (rollup.memory_peak_bytes, rollup.read_bytes, rollup.written_bytes)
+    amounts = (rollup.memory_peak_bytes, rollup.read_bytes, rollup.written_bytes, rollup.refaulted_bytes)
     row.extend(math.nan if amount is None else amount for amount in amounts)
     for name in FIGURES:
         row.extend(_numbers(getattr(rollup, name)))
@@ -58,6 +58,7 @@ def unpacked(job: JobId, attempt: int, start: float, row: Sequence[float]) -> Ro
         memory_peak_bytes=_whole(row[2]),
         read_bytes=_whole(row[3]),
         written_bytes=_whole(row[4]),
+        refaulted_bytes=_whole(row[5]),
         gpu_busy=tuple(gpus[::2]),
         gpu_memory_bytes=tuple(gpus[1::2]),
         **dict(zip(FIGURES, stats, strict=False)),
@@ -97,6 +98,7 @@ def rolled(minutes: Sequence[Rollup], start: float, held_seconds: float) -> Roll
         memory_peak_bytes=max(peaks, default=None),
         read_bytes=_summed(minute.read_bytes for minute in minutes),
         written_bytes=_summed(minute.written_bytes for minute in minutes),
+        refaulted_bytes=_summed(minute.refaulted_bytes for minute in minutes),
         gpu_busy=tuple(_together(_each(m.gpu_busy, g) for m in minutes) for g in range(devices)),
         gpu_memory_bytes=tuple(
             _together(_each(m.gpu_memory_bytes, g) for m in minutes) for g in range(devices)

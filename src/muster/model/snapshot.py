@@ -45,6 +45,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     attained_seconds: float = 0.0  # run in earlier attempts, lost work included
     done_seconds: float = 0.0  # of which saved
     vacated_at: float | None = None  # when it was last made to leave
+    mended: str | None = None  # what was mended before it is run again
 
 
 class Running(msgspec.Struct, frozen=True, gc=False):

@@ -32,6 +32,7 @@ _LATE = 60 * TICKS  # after which a minute is closed without its last samples
 _LEFT_LATE = 10 * TICKS  # the same for one who has left: there may be many
 _SNAP = TICKS // 8  # two clocks are not read at the same instant: so near is the same
 _BACK_SECONDS = 1.0  # a wall that is so far behind was set back
+_MOVED = ("read_bytes", "written_bytes", "refaulted_bytes")
 _GAUGES = frozenset({"memory_bytes", "processes"})
 
 
@@ -77,6 +78,16 @@ class Series:
     def under_way(self, now: float) -> list[Rollup]:
         """What there is of the minutes that are not over yet."""
         return [minute for attempt in self._attempts.values() for minute in attempt.under_way(ticks(now))]
+
+    def so_far(self, job: JobId, attempt: int, now: float) -> tuple[Rollup, ...]:
+        """All that is at hand of an attempt, with the minute that is under way."""
+        found = self._attempts.get((job, attempt))
+        return () if found is None else (*found.past.since(0.0), *found.under_way(ticks(now)))
+
+    def not_booked(self, job: JobId, attempt: int, now: float) -> tuple[Rollup, ...]:
+        """What of an attempt was not handed out yet."""
+        found = self._attempts.get((job, attempt))
+        return () if found is None else tuple(found.under_way(ticks(now)))
 
     def minutes(self, job: JobId, attempt: int, since: float) -> tuple[Rollup, ...]:
         """Those that are over and begin at ``since`` or later, as far back as they are kept."""
@@ -188,7 +199,7 @@ class _Past:
 class _Minute:
     """A minute that is being filled."""
 
-    __slots__ = ("figures", "gpu_busy", "gpu_memory", "measured", "peak", "read", "written")
+    __slots__ = ("figures", "gpu_busy", "gpu_memory", "measured", "moved", "peak")
 
     def __init__(self, devices: int) -> None:
         self.measured = 0
@@ -196,8 +207,7 @@ class _Minute:
         self.gpu_busy = [_Sum() for _ in range(devices)]
         self.gpu_memory = [_Sum() for _ in range(devices)]
         self.peak: int | None = None
-        self.read: float | None = None
-        self.written: float | None = None
+        self.moved: dict[str, float] = {}
 
     def add(self, sample: Sample, counted: int, gauged: int, share: float) -> None:
         """``counted`` ticks of it, in ``gauged`` of which gauges stand; a share of what was moved."""
@@ -212,10 +222,12 @@ class _Minute:
                 memory.add(value, gauged)
         if sample.memory_peak_bytes is not None:
             self.peak = max(self.peak or 0, sample.memory_peak_bytes)
-        if sample.read_bytes is not None:
-            self.read = (self.read or 0.0) + share * sample.read_bytes
-        if sample.written_bytes is not None:
-            self.written = (self.written or 0.0) + share * sample.written_bytes
+        for name in _MOVED:
+            if (moved := getattr(sample, name)) is not None:
+                self.moved[name] = self.moved.get(name, 0.0) + share * moved
+
+    def _in_all(self, name: str) -> int | None:
+        return round(self.moved[name]) if name in self.moved else None
 
     def rollup(self, job: JobId, attempt: int, start: float, held: int) -> Rollup:
         """What it came to. It may have been left earlier than was known when it was measured."""
@@ -227,8 +239,9 @@ class _Minute:
             held_seconds=held / TICKS,
             measured_seconds=min(self.measured, held) / TICKS,
             memory_peak_bytes=self.peak,
-            read_bytes=None if self.read is None else round(self.read),
-            written_bytes=None if self.written is None else round(self.written),
+            read_bytes=self._in_all("read_bytes"),
+            written_bytes=self._in_all("written_bytes"),
+            refaulted_bytes=self._in_all("refaulted_bytes"),
             gpu_busy=tuple(figure.stat(held) for figure in self.gpu_busy),
             gpu_memory_bytes=tuple(figure.stat(held) for figure in self.gpu_memory),
             **stats,

@@ -76,6 +76,9 @@ class JobView(msgspec.Struct):
     counts: dict[str, int] | None = None  # of an array's members, by state
     start_estimate: StartEstimate | None = None
     warnings: list[str] = []
+    cause: str | None = None  # why it failed, with the evidence and what to do
+    efficiency: list[tuple[str, str]] = []  # how well it used what it held: what each is called, what it says
+    findings: list[str] = []  # what the steward has found of it
 
 
 class Submitted(msgspec.Struct):
@@ -83,6 +86,26 @@ class Submitted(msgspec.Struct):
 
     ids: list[str]
     warnings: list[str]
+
+
+class Oversized(msgspec.Struct):
+    """Work that asks for far more than it needs."""
+
+    owner: str
+    name: str
+    job: str  # the last that did
+    runs: int
+    flags: str  # what to ask for, ready to paste
+    because: list[str]
+    saved_cpu_seconds: float  # held by its runs beyond what is advised
+    saved_memory_byte_seconds: float
+    text: str
+
+
+class AdviceList(msgspec.Struct):
+    """Requests that are far from the truth, those that cost most first."""
+
+    advice: list[Oversized]
 
 
 class Jobs(msgspec.Struct):

@@ -115,11 +115,14 @@ class Commands:
         job = built.job
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
-        count = len(built.indices) or 1
+        count, warnings = len(built.indices) or 1, list(built.warnings)
+        if built.right_size and service.endings is not None:
+            job, said = service.endings.right_sized(job, now)
+            warnings += said
         job = _run_as(_user_of(person), self._limited(person, job, count, members))
         self._check_possible(job)
         job = self._shared(self._with_dependencies(job))
-        return Entry(job, _event(now, built, job), tuple(built.warnings), count)
+        return Entry(job, _event(now, built, job), tuple(warnings), count)
 
     def environment(self, key: str) -> dict[str, str]:
         """An environment that was kept; the engine asks when it starts a job."""

@@ -15,11 +15,13 @@ from muster.model.units import MINUTE
 from muster.server import config_values as values
 from muster.server.config_tables import Config, Limits, Machine, Monitor, Rules, Server, TeamTable, UserTable
 from muster.server.config_values import Misfit, Reader, Spec, above_zero, at, or_unlimited, section
+from muster.steward.mend import MendRules
 from muster.steward.rules import ACTS, Further, Response
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
 
 _PERIOD, _SHORTEST_PERIOD = "period", 1.0
+_MOST_FACTOR = 10
 _DEEPEST = 16  # teams above each other
 _NOTHING = Quota(0, 0, 0)
 
@@ -49,6 +51,13 @@ def _monitor(value: object) -> Monitor:
     if not _SHORTEST_PERIOD <= period <= MINUTE:
         raise Misfit("looks are a second apart at least and a minute at most", _PERIOD)
     return Monitor(period, section(Retention(), _RETENTION)(kept))
+
+
+def _mend(value: object) -> MendRules:
+    found = section(Config().mend, _MEND)(value)
+    if not 1 < found.factor <= _MOST_FACTOR:
+        raise Misfit(f"memory grows by a factor above 1, and of {_MOST_FACTOR} at most", "factor")
+    return found
 
 
 def _response(key: str) -> Reader[Response]:
@@ -139,6 +148,12 @@ _RETENTION: Spec = {
     "keep_hours": ("hours_seconds", above_zero(values.span)),
     "keep_attempts": ("attempts_seconds", or_unlimited(above_zero(values.span))),
 }
+_MEND: Spec = {
+    "tries": ("tries", values.count),
+    "factor": ("factor", values.number),
+    "most_memory": ("most_memory_bytes", values.size),
+    "most_gpu_memory": ("most_gpu_memory_bytes", values.size),
+}
 _RESPONSE: Spec = {
     "act": ("act", values.one_of(*ACTS)),
     "warnings": ("warnings", values.count),
@@ -193,6 +208,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "limits": tuple(_LIMITS),
     "monitor": (_PERIOD, *_RETENTION),
     "findings": tuple(_FINDINGS),
+    "mend": tuple(_MEND),
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
 }
@@ -209,6 +225,7 @@ def config_from(raw: object) -> Config:
         limits,
         at("monitor", _monitor, given.get("monitor", {})),
         at("findings", section(FindingRules(), _FINDINGS), given.get("findings", {})),
+        at("mend", _mend, given.get("mend", {})),
         at("team", values.by_name(section(TeamTable(), _TEAM)), given.get("team", {})),
         at("user", values.by_name(user), given.get("user", {})),
     )
@@ -273,11 +290,19 @@ def differing(table: str, old: Config, new: Config) -> list[str]:
     return [f"{table}.{key}" for key in {**before, **after} if before.get(key) != after.get(key)]
 
 
+_SPECS: Mapping[str, Spec] = {
+    "server": _SERVER,
+    "node": _MACHINE,
+    "limits": _LIMITS,
+    "findings": _FINDINGS,
+    "mend": _MEND,
+}
+
+
 def _said(table: str, config: Config) -> dict[str, object]:
     if table == "policy":
         return {"preset": config.rules.preset, **dict(config.rules.knobs)}
     if table == "monitor":
         kept = {key: getattr(config.monitor.retention, field) for key, (field, _) in _RETENTION.items()}
         return {_PERIOD: config.monitor.period_seconds, **kept}
-    spec = {"server": _SERVER, "node": _MACHINE, "limits": _LIMITS, "findings": _FINDINGS}[table]
-    return {key: getattr(getattr(config, table), field) for key, (field, _) in spec.items()}
+    return {key: getattr(getattr(config, table), field) for key, (field, _) in _SPECS[table].items()}

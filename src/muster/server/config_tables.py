@@ -11,6 +11,7 @@ from muster.model.run import GRACE_SECONDS, LOG_BYTES
 from muster.model.tenancy import ROOT, Quota, Team
 from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_values import Address
+from muster.steward.mend import MendRules
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
 
@@ -108,6 +109,7 @@ class Config(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     monitor: Monitor = Monitor()
     findings: FindingRules = FindingRules()
+    mend: MendRules = MendRules(tries=2)
     team: Mapping[str, TeamTable] = {}
     user: Mapping[str, UserTable] = {}
 

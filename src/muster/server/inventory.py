@@ -1,5 +1,6 @@
 """The place that is managed: its nodes, its teams, and the server itself."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from muster.server.config_tables import Config
 from muster.server.errors import Forbidden, NotFound
 from muster.server.people import Person, Role, new_token, token_hash
 from muster.server.service import Service
+from muster.steward.oversized import Oversized
 from muster.store.rows import Token
 
 
@@ -99,6 +101,20 @@ class Place:
         entry = None if record is None else record.running or record.waiting
         return [] if entry is None else [_grant(g) for g in self._service.engine.grants(entry.job)]
 
+    def efficiency_of(self, job_id: JobId) -> list[tuple[str, str]]:
+        """How well a running job uses what it holds."""
+        running, endings = self._service.fold.running.get(job_id), self._service.endings
+        if running is None or endings is None:
+            return []
+        summary = endings.summary(running, self._service.now())
+        return [] if summary is None else summary.lines()
+
+    async def advice(self, owner: str | None) -> answers.AdviceList:
+        """Looked for in a thread: there may be much history."""
+        endings, now = self._service.endings, self._service.now()
+        found = [] if endings is None else await asyncio.to_thread(endings.far_off, now, owner)
+        return answers.AdviceList([_oversized(one) for one in found])
+
     def log_path(self, job_id: JobId, attempt: int, part: int, parts: int) -> Path:
         if part >= parts:
             raise NotFound(f"job {job_id} has {parts} parts, counted from 0; there is no part {part}")
@@ -134,6 +150,20 @@ class Place:
 
 def _grant(grant: Grant) -> answers.Grant:
     return answers.Grant(grant.what, grant.amount, grant.how, grant.by)
+
+
+def _oversized(one: Oversized) -> answers.Oversized:
+    return answers.Oversized(
+        owner=one.request.whose,
+        name=one.request.kind,
+        job=one.job,
+        runs=one.runs,
+        flags=one.advice.flags,
+        because=one.advice.lines(),
+        saved_cpu_seconds=one.saved.cpus_milli / MILLI,
+        saved_memory_byte_seconds=float(one.saved.memory_bytes),
+        text=str(one),
+    )
 
 
 def _amounts(held: Resources) -> answers.Amounts:

@@ -37,6 +37,10 @@ class Log:
         chunk = os.pread(self._descriptor, _CHUNK_BYTES, offset)
         return chunk if self._is_ours() else b""
 
+    def tail(self, most_bytes: int) -> bytes:
+        end = os.fstat(self._descriptor).st_size
+        return os.pread(self._descriptor, most_bytes, max(0, end - most_bytes))
+
     def _is_ours(self) -> bool:
         try:
             return os.path.samestat(self._status, os.stat(self.path, follow_symlinks=False))
@@ -45,6 +49,20 @@ class Log:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def tail_of(path: Path, most_bytes: int) -> bytes:
+    """The end of a log; nothing where there is none, or what is there is no log."""
+    try:
+        log = _opened(path)
+    except NotFound:
+        return b""
+    if log is None:
+        return b""
+    try:
+        return log.tail(most_bytes)
+    finally:
+        log.close()
 
 
 def _opened(path: Path) -> Log | None:

@@ -65,6 +65,7 @@ class Metering:
         self.signs = Signs(home)
         self.node: NodeReading | None = None
         self.newest: dict[Key, Sample] = {}
+        self.reported: dict[JobId, dict[str, float]] = {}  # the last values of those that run
         self._last: dict[Key, Reading] = {}
         self._meters = Meters(home.path, now=self._engine.now)
         self._looking = False
@@ -77,6 +78,12 @@ class Metering:
     def silent(self) -> dict[str, float]:
         """Meters that do not answer, and since when."""
         return self._meters.silent
+
+    @property
+    def gpu_metric(self) -> str | None:
+        """What is called busy here."""
+        gpus = () if self.node is None else self.node.gpus
+        return next((gpu.metric for gpu in gpus if gpu.metric is not None), None)
 
     def begin(self, now: float) -> None:
         for batch in self.ledger.catch_up(self._journal, now):
@@ -109,18 +116,25 @@ class Metering:
             self._begun(event)
         elif isinstance(event, Reported):
             self.signs.reported(event.job, event.attempt, event.at)
+            self.reported.setdefault(event.job, {}).update(event.values)
         self.ledger.apply(event, job)
 
     def _begun(self, event: Started) -> None:
         key = (event.job, event.attempt)
         self._last[key] = reading_at_start(*key, event.at, _since_boot(event.at))
 
-    def _ended(self, event: Exited | Vacated | Retried) -> None:
+    def last_look(self, event: Exited | Vacated | Retried) -> None:
+        """What the kernel says of an attempt that is over, as one more sample. Once."""
         key = (event.job, event.attempt)
         before = self._last.pop(key, None)
         if before is not None and event.at_end is not None:
             self._take_sample(before, _last_reading(key, event.at, event.at_end), devices=())
+
+    def _ended(self, event: Exited | Vacated | Retried) -> None:
+        self.last_look(event)
+        key = (event.job, event.attempt)
         self.newest.pop(key, None)
+        self.reported.pop(event.job, None)
         self.signs.over(key)
 
     # --- Looking ------------------------------------------------------------------------------------

@@ -43,6 +43,11 @@ class JobsQuery(msgspec.Struct, forbid_unknown_fields=True):
     limit: Count = _MOST_LISTED  # 0: as many as there are
 
 
+class AdviceQuery(msgspec.Struct, forbid_unknown_fields=True):
+    owner: str | None = None
+    mine: bool = False
+
+
 class LogQuery(msgspec.Struct, forbid_unknown_fields=True):
     follow: bool = False
     offset: Offset = 0
@@ -118,7 +123,12 @@ class Routes:
         view = self._commands.view(call.path[0])
         if view.state is not State.ENDED and view.counts is None:
             view.limits = self._place.limits_of(view.id)
+            view.efficiency = self._place.efficiency_of(view.id)
         return view
+
+    async def advice(self, call: Call) -> answers.AdviceList:
+        q: AdviceQuery = call.query
+        return await self._place.advice(call.person.name if q.mine else q.owner)
 
     async def stop(self, call: Call) -> answers.JobView:
         body: StopBody = call.body
@@ -269,6 +279,14 @@ class Routes:
                 "text/event-stream",
                 "Changes of jobs.",
                 query=EventsQuery,
+            ),
+            Route(
+                "GET",
+                f"{_V1}/advice",
+                self.advice,
+                answers.AdviceList,
+                "Requests that are far from the truth.",
+                query=AdviceQuery,
             ),
             Route("GET", f"{_V1}/accuracy", self.accuracy, answers.Accuracy, "How good past estimates were."),
         ]

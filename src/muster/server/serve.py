@@ -29,6 +29,7 @@ from muster.server.commands import Commands
 from muster.server.config import BadConfig, Watcher, changes, teams_to_set
 from muster.server.config_tables import Config, Machine
 from muster.server.config_values import Address
+from muster.server.endings import Endings
 from muster.server.errors import NotFound
 from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
@@ -117,6 +118,7 @@ class _Server:
         watching = self._watching = Watching(self._fold, metering, self._config.findings, service.note)
         metering.after_a_look = lambda: watching.look(service.now())
         service.metering = metering
+        service.endings = Endings(self._fold, metering, self._journal, self._config.mend)
 
     def _node(self) -> Node | None:
         """The machine as the configuration has it; None: as it is found."""
@@ -184,6 +186,8 @@ class _Server:
             return
         self._config = self._commands.config = self._place.config = config
         self._watching.rules = config.findings
+        if self._service.endings is not None:
+            self._service.endings.rules = config.mend
         self._service.set_policy(config.policy())
         log.warning("the configuration has been read again")
 

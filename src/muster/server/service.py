@@ -47,16 +47,18 @@ from muster.model.tenancy import Team
 from muster.model.units import MINUTE
 from muster.schedule import schedule
 from muster.server.answers import JobView
+from muster.server.endings import Endings
 from muster.server.errors import StoreTrouble
 from muster.server.lineup import LineUp
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.metering import Metering
 from muster.server.stream import Stream
 from muster.server.views import Views
+from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
 from muster.store.records import Record
-from muster.store.rows import Batch, EndedJob, Estimate, Token
+from muster.store.rows import Batch, EndedJob, Estimate, PastRow, Token
 
 log = logging.getLogger("muster")
 
@@ -78,6 +80,7 @@ class Parcel:
         "ended",
         "estimates",
         "events",
+        "past",
         "settled",
         "started",
         "submitted",
@@ -90,6 +93,7 @@ class Parcel:
         self.ended: list[EndedJob] = []
         self.blobs: dict[str, bytes] = {}
         self.estimates: list[Estimate] = []
+        self.past: list[PastRow] = []
         self.started: dict[JobId, float] = {}  # of jobs whose start had been estimated
         self.tokens: list[Token] = []
         self.actions: list[Action] = []
@@ -116,6 +120,8 @@ class Service:
         self.stream = Stream()
         self.recent: OrderedDict[JobId, JobView] = OrderedDict()
         self.metering: Metering | None = None
+        self.endings: Endings | None = None
+        self._judged: tuple[JobId, int, Cause | None] | None = None  # the last attempt that was
         self.cycles = 0
         self.plan = Plan()
         self._parcel = Parcel()
@@ -252,12 +258,37 @@ class Service:
         view = None
         if record is not None and record.outcome is None:
             view = self.views.ended(record, event)
+            if record.running is not None and isinstance(event, Exited):
+                self._judge(view, record.running, event)
         self.fold.apply(event)
         if view is not None:
             self.recent[view.id] = view
             if len(self.recent) > _RECENT:
                 self.recent.popitem(last=False)
             self._parcel.ended.append(_row(view))
+
+    def _judge(self, view: JobView, running: Running, event: Exited) -> None:
+        """Why it failed, how well it used what it held; and what it used is remembered."""
+        if self.endings is None or self.metering is None or running.behind is not None:
+            return
+        self.metering.last_look(event)
+        cause = self._cause_of(running, event)
+        view.cause = None if cause is None else str(cause)
+        past = self.endings.remember(running, event)
+        if past is not None:
+            self._parcel.past.append(past)
+            summary = self.endings.summary(running, event.at)
+            view.efficiency = [] if summary is None else summary.lines()
+
+    def _cause_of(self, running: Running, event: Exited) -> Cause | None:
+        """Looked for once: the end of a log is read for it."""
+        key = (event.job, event.attempt)
+        if self.endings is None:
+            return None
+        if self._judged is None or self._judged[:2] != key:
+            log = self.views.log_of(running)
+            self._judged = (*key, self.endings.cause(running, event, log))
+        return self._judged[2]
 
     async def durable(self, *submitted: JobId) -> None:
         """Wait until all that was noted so far is on disk."""
@@ -328,15 +359,24 @@ class Service:
         """A failure is tried again, if that was asked for, after an interval that doubles."""
         record = self.fold.records.get(fact.job)
         running = record.running if record else None
-        if running is None or not isinstance(fact, Exited) or fact.outcome not in _RETRIED:
+        if running is None or not isinstance(fact, Exited) or running.state is State.STOPPING:
             return fact
-        if running.state is State.STOPPING or not running.job.retries:
-            return fact
+        if not running.job.retries or fact.outcome not in _RETRIED:
+            return self._maybe_mended(running, fact)
         after = min(_FIRST_RETRY_SECONDS * 2 ** (fact.attempt - 1), _LONGEST_RETRY_SECONDS)
         again = fact.at + after
         return Retried(
             fact.at, fact.job, fact.attempt, fact.outcome, fact.exit_code, fact.signal, again, fact.at_end
         )
+
+    def _maybe_mended(self, running: Running, fact: Exited) -> Exited | Retried:
+        """What a machine can mend is tried again without asking anybody."""
+        cause = self._cause_of(running, fact)
+        again = None if cause is None or self.endings is None else self.endings.mended(running, cause)
+        if again is None:
+            return fact
+        how = (fact.outcome, fact.exit_code, fact.signal)
+        return Retried(fact.at, fact.job, fact.attempt, *how, None, fact.at_end, again.gang, again.because)
 
     # --- Deciding -----------------------------------------------------------------------------------
 
@@ -434,6 +474,7 @@ class Service:
             blobs=parcel.blobs,
             estimates=parcel.estimates,
             started=parcel.started,
+            past=parcel.past,
             tokens=parcel.tokens,
         )
         self.journal.write(batch, self._when_durable(parcel))
@@ -449,13 +490,13 @@ class Service:
 
     def _is_durable(self, parcel: Parcel) -> None:
         self._under_way.remove(parcel)
+        if parcel.settled:  # first: one of them may be started again
+            self.engine.settle(parcel.settled)
         for action in parcel.actions:
             self._tell_engine(action)
         for waiter in parcel.waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        if parcel.settled:
-            self.engine.settle(parcel.settled)
         self.engine.flush()
         self.stream.publish(parcel.changed)
         if parcel.actions or parcel.settled:

@@ -52,6 +52,8 @@ class Views:
         view.attempt = waiting.attempt
         wait = self.plan.wait_of(waiting, self._fold.unmet)
         view.reason = wait.reasons[0].sentence() if wait else "was submitted just now"
+        if waiting.mended is not None:
+            view.reason = f"{waiting.mended}; {view.reason}"
         view.log = self._log(job, waiting.attempt) if waiting.attempt else None
         return view
 
@@ -66,6 +68,7 @@ class Views:
         view.reason = running.because
         view.log = self._log(job, running.attempt)
         view.metrics = self.metrics.get(job.id, {})
+        view.findings = [found.sentence for found in self._fold.findings.get(job.id, ())]
         return view
 
     def _lined_up(self, running: Running) -> JobView:
@@ -74,6 +77,9 @@ class Views:
         view.attempt = running.attempt - 1
         view.reason = f"is next in line for the seats of job {running.behind}"
         return view
+
+    def log_of(self, running: Running) -> str:
+        return self._log(running.job, running.attempt)
 
     def _log(self, job: Job, attempt: int) -> str:
         return f"{self._logs}/{log_name(job.id, attempt, 0, job.gang.size)}"

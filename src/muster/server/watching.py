@@ -60,8 +60,6 @@ class Watching:
         key = (running.job.id, running.attempt)
         entry = self._metering.ledger.entry(*key)
         devices = sorted({(s.node, d) for s in running.seats for d in s.devices})
-        node = self._metering.node
-        metrics = [gpu.metric for gpu in node.gpus if gpu.metric] if node is not None else []
         return Watched(
             job=running.job,
             attempt=running.attempt,
@@ -71,7 +69,7 @@ class Watching:
             held=running.held,
             devices=tuple(device for _, device in devices),
             gpu_granted_bytes=self._granted(running, len(devices)),
-            gpu_metric=metrics[0] if metrics else None,
+            gpu_metric=self._metering.gpu_metric,
             minutes=self._metering.ledger.series.minutes(*key, 0.0),
             newest=self._metering.newest.get(key),
             signs=self._metering.signs.of(key),

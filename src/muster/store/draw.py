@@ -147,4 +147,5 @@ def _row(waiting: Waiting, templates: _Table[Job], runs: _Table[Run]) -> Row:
         waiting.attained_seconds,
         waiting.done_seconds,
         waiting.vacated_at,
+        waiting.mended,
     )

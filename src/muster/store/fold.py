@@ -219,8 +219,10 @@ class Fold(Seats):
         record = self._moved(event.job, event)
         running = self._unseat(record, event.at)
         job = running.job
-        job = msgspec.structs.replace(job, retries=job.retries - 1, begin_at=event.begin_at)
-        self._queue_again(record, running, job, event.at, running.done_seconds)
+        retries = job.retries if event.because else job.retries - 1
+        gang = job.gang if event.gang is None else event.gang
+        job = msgspec.structs.replace(job, retries=retries, begin_at=event.begin_at, gang=gang)
+        self._queue_again(record, running, job, event.at, running.done_seconds, event.because or None)
 
     def _stood_down(self, event: StoodDown) -> None:
         record = self._moved(event.job, event)
@@ -230,7 +232,9 @@ class Fold(Seats):
         record.waiting = Waiting(job, lane, asked, attempt=before, queued_at=job.submitted_at)
         self._queue(record.waiting)
 
-    def _queue_again(self, record: Record, running: Running, job: Job, now: float, done: float) -> None:
+    def _queue_again(
+        self, record: Record, running: Running, job: Job, now: float, done: float, mended: str | None = None
+    ) -> None:
         record.waiting = Waiting(
             job,
             LaneKey.of(job),
@@ -240,6 +244,7 @@ class Fold(Seats):
             attained_seconds=running.attained_seconds + running.elapsed(now),
             done_seconds=done,
             vacated_at=now,
+            mended=mended,
         )
         self._queue(record.waiting)
 

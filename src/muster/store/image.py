@@ -95,6 +95,7 @@ class _Shared:
             attained_seconds=row.attained_seconds or 0.0,  # the constant, not another object for nothing
             done_seconds=row.done_seconds or 0.0,
             vacated_at=row.vacated_at,
+            mended=row.mended,
         )
 
     def _lane(self, row: Row, job: Job) -> tuple[LaneKey, Resources]:

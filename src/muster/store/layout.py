@@ -47,6 +47,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attained_seconds: float
     done_seconds: float
     vacated_at: float | None
+    mended: str | None
 
 
 Runs = tuple[tuple[int, tuple[str, ...]], ...]  # which shell, and the arguments

@@ -48,6 +48,16 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: float | None = None
 
 
+class PastRow(msgspec.Struct, frozen=True):
+    """What an attempt used, as history of its kind. The body is a ``PastUse``."""
+
+    job: JobId
+    attempt: int
+    whose: str
+    ended_at: float
+    body: bytes
+
+
 class Retention(msgspec.Struct, frozen=True):
     """For how long usage is kept once it is over; None: for ever."""
 
@@ -78,6 +88,7 @@ class Batch(msgspec.Struct):
     ended: Sequence[EndedJob] = ()
     blobs: Mapping[str, bytes] = {}
     estimates: Sequence[Estimate] = ()
+    past: Sequence[PastRow] = ()
     started: Mapping[JobId, float] = {}  # enters in their estimates when jobs really started
     tokens: Sequence[Token] = ()
     revoked: Sequence[str] = ()  # hashes of tokens

@@ -178,6 +178,19 @@ usage_attempts = Table(
 )
 
 
+past_uses = Table(
+    "past_uses",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("whose", Text, nullable=False),
+    Column("ended_at", Double, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index("ix_past_uses_ended", "ended_at"),
+    Index("ix_past_uses_whose", "whose", "ended_at"),
+)
+
+
 # --- Migrations -----------------------------------------------------------------------------------------
 
 
@@ -187,7 +200,7 @@ def _make_tables(connection: Connection) -> None:
 
 
 def _make_usage(connection: Connection) -> None:
-    metadata.create_all(connection, tables=[usage_minutes, usage_hours, usage_attempts])
+    metadata.create_all(connection, tables=[usage_minutes, usage_hours, usage_attempts, past_uses])
 
 
 MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage]

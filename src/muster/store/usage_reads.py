@@ -11,8 +11,8 @@ from muster.model.job import JobId
 from muster.model.ledger import HOUR_SECONDS, Booked, By, Entry, Key
 from muster.model.usage import Rollup, Usage
 from muster.store.lookup import Lookup
-from muster.store.rows import RowKey
-from muster.store.tables import USAGE_SEQ, jobs, meta, usage_attempts, usage_hours, usage_minutes
+from muster.store.rows import PastRow, RowKey
+from muster.store.tables import USAGE_SEQ, jobs, meta, past_uses, usage_attempts, usage_hours, usage_minutes
 from muster.store.usage_rows import booked_from, entry_from
 from muster.store.usage_sums import Sums, starts_in
 
@@ -77,6 +77,13 @@ class UsageReads(Lookup):
             query = query.where(table.c.attempt == attempt)
         rows = self._rows(query.order_by(table.c.start, table.c.attempt))
         return [booked_from(row).rollup for row in rows]
+
+    def past_uses(self, limit: int, *, whose: str | None = None) -> list[PastRow]:
+        """What attempts used, the latest first."""
+        query = select(past_uses).order_by(past_uses.c.ended_at.desc(), past_uses.c.job).limit(limit)
+        if whose is not None:
+            query = query.where(past_uses.c.whose == whose)
+        return [PastRow(*row) for row in self._rows(query)]
 
     # --- What the ledger goes on from ---------------------------------------------------------------
 

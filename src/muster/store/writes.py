@@ -16,6 +16,7 @@ from muster.store.tables import (
     images,
     jobs,
     meta,
+    past_uses,
     tokens,
     usage_attempts,
     usage_hours,
@@ -44,6 +45,7 @@ class Writes:
         """All that these bring, but their events and images."""
         self._replace(connection, jobs, [asdict(row) for batch in batches for row in batch.ended])
         self._replace(connection, estimates, [asdict(row) for batch in batches for row in batch.estimates])
+        self._replace(connection, past_uses, [asdict(row) for batch in batches for row in batch.past])
         self._replace(connection, tokens, [asdict(row) for batch in batches for row in batch.tokens])
         self._keep_blobs(connection, batches)
         self._settle(connection, batches)

@@ -21,6 +21,7 @@ from muster.monitor.meters.texts import count, keyed, pressure_seconds, scaled
 
 _NANO, _MICRO = 1_000_000_000, 1_000_000
 _ALONE = 2  # links of a folder without others in it
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _STALE_SECONDS = 1.5  # so long version 1 may show the same list again to whoever keeps the file open
 CPU, MEMORY, IO, STALLS = "cpu", "memory", "io", "stalls"  # what a meter may be asked to show
 
@@ -108,7 +109,8 @@ class GroupMeter:
         self._files = {name: File(path, room) for name, path in found.items()}
         self._list = File(f"{self._folder}/cgroup.procs", room)
         self._listed_at = -math.inf
-        self._stat_key = b"total_inactive_file" if version == 1 else b"inactive_file"
+        below = b"total_" if version == 1 else b""  # the sums that have the groups below in them
+        self._spare_key, self._refault_key = below + b"inactive_file", below + b"workingset_refault_file"
         self._peak = Peak()
 
     @property
@@ -150,7 +152,9 @@ class GroupMeter:
 
     def _read_memory(self, shown: Shown) -> None:
         charged, stat = count(self._text("memory") or b""), self._text("memory stat")
-        spare = None if stat is None else keyed(stat, self._stat_key)
+        spare = None if stat is None else keyed(stat, self._spare_key)
+        refaulted = None if stat is None else keyed(stat, self._refault_key)
+        shown.refaulted_bytes = None if refaulted is None else refaulted * _PAGE_BYTES
         if charged is None or spare is None:
             return
         shown.memory_bytes = max(0, charged - spare)

@@ -23,14 +23,16 @@ class Shown(msgspec.Struct, kw_only=True):
     processes: int | None = None
     read_bytes: int | None = None
     written_bytes: int | None = None
+    refaulted_bytes: int | None = None
     cpu_stalled_seconds: float | None = None
     memory_stalled_seconds: float | None = None
     io_stalled_seconds: float | None = None
 
 
 WAITS = ("throttled_seconds", "cpu_stalled_seconds", "memory_stalled_seconds", "io_stalled_seconds")
-RISING = ("cpu_seconds", "memory_peak_bytes", "read_bytes", "written_bytes", *WAITS)
-AMOUNTS = ("cpu_seconds", "memory_bytes", "memory_peak_bytes", "processes", "read_bytes", "written_bytes")
+_MOVED = ("read_bytes", "written_bytes", "refaulted_bytes")
+RISING = ("cpu_seconds", "memory_peak_bytes", *_MOVED, *WAITS)
+AMOUNTS = ("cpu_seconds", "memory_bytes", "memory_peak_bytes", "processes", *_MOVED)
 
 
 def summed(values: Collection[Number | None]) -> Number | None:
