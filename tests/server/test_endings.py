@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from servers import Server, View, until
 
 MEMORY = "x = bytearray({} << 20); import time; time.sleep(0.2)"
@@ -81,16 +82,15 @@ def test_the_same_work_is_right_sized_by_what_it_needed(server: Server) -> None:
         )
         for job in (first["id"], *ids):
             assert client.wait(job)["outcome"] == "SUCCEEDED"
+        [advice] = [one for one in client.advice(mine=True) if one["name"] == "steady-"]
+        assert "--mem" in advice["flags"]
+        assert client.advice(owner="nobody-else") == []
+        assert "steady-" in server.muster("advise", "--mine").stdout
         view = client.submit(command, memory="500M", name="steady-9", right_size=True)
         assert 30 << 20 < view["memory_bytes"] < 200 << 20
         assert any("runs" in warning for warning in view["warnings"])
         assert client.wait(view["id"])["outcome"] == "SUCCEEDED"
-        [advice] = [one for one in client.advice(mine=True) if one["name"] == "steady-"]
-        assert "--mem" in advice["flags"]
-        assert client.advice(owner="nobody-else") == []
-    said = server.muster("advise", "--mine")
-    assert said.returncode == 0
-    assert "steady-" in said.stdout
+        assert not [one for one in client.advice() if one["name"] == "steady-"], "it asks for less now"
 
 
 def test_a_log_that_is_no_text_harms_nobody(server: Server) -> None:
