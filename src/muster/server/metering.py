@@ -22,7 +22,6 @@ from muster.model.events import Event, Exited, Reported, Retried, Started, Vacat
 from muster.model.job import Job, JobId
 from muster.model.snapshot import Running
 from muster.model.state import State
-from muster.model.units import MILLI
 from muster.model.usage import AtEnd, NodeReading, Reading, Sample
 from muster.monitor.ledger import Ledger
 from muster.monitor.meters.gather import Attended, Meters, Readings
@@ -67,6 +66,7 @@ class Metering:
         self.newest: dict[Key, Sample] = {}
         self.reported: dict[JobId, dict[str, float]] = {}  # the last values of those that run
         self._last: dict[Key, Reading] = {}
+        self._cpus = float(os.cpu_count() or 1)  # all there are, whatever jobs may have of them
         self._meters = Meters(home.path, now=self._engine.now)
         self._looking = False
         self._loop = asyncio.get_running_loop()
@@ -178,11 +178,8 @@ class Metering:
             self._take_sample(before, reading, _devices_of(running))
 
     def _take_sample(self, before: Reading, after: Reading, devices: tuple[int, ...]) -> None:
-        cpus = sum(node.cpus_milli for node in self._fold.nodes.values()) / MILLI
         period = self._settings.period_seconds
-        sample = sample_between(
-            before, after, cpus=max(cpus, os.cpu_count() or 1), devices=devices, period_seconds=period
-        )
+        sample = sample_between(before, after, cpus=self._cpus, devices=devices, period_seconds=period)
         if sample is not None:
             self.ledger.add(sample)
             self.newest[after.job, after.attempt] = sample
