@@ -67,10 +67,10 @@ def test_a_line_that_names_a_cause_counts_more_than_what_was_reported() -> None:
 
 
 def test_without_any_sign_the_exit_code_is_shown() -> None:
-    assert str(why(ended("bye\n", exit_code=3)).evidence) == "exit code 3"
+    assert str(why(ended("bye\n", exit_code=3, ran_seconds=90.0)).evidence) == "exit code 3 after 1m 30s"
     assert str(why(ended(signal=Signals.SIGSEGV)).evidence) == "signal SIGSEGV"
     assert str(why(ended(signal=1000)).evidence) == "signal 1000"
-    assert str(why(ended(exit_code=None)).evidence) == "its exit code is not known"
+    assert str(why(ended(exit_code=None)).evidence) == "exit code not known"
 
 
 def test_a_shell_passes_on_what_its_command_was_killed_by() -> None:
@@ -250,6 +250,7 @@ _facts = st.fixed_dictionaries(
         "memory_peak_bytes": st.none() | st.integers(0, 1 << 40),
         "memory_limit_bytes": st.none() | st.integers(0, 1 << 40),
         "limit_seconds": st.none() | st.floats(0),
+        "ran_seconds": st.none() | st.floats(),
         "log_first_line": st.none() | st.integers(1, 10**9),
         "reported": st.dictionaries(st.text(max_size=5), st.floats(), max_size=3),
     }

@@ -221,9 +221,11 @@ def _is_at_limit(ending: Ending) -> bool:
 
 
 def _exit(ending: Ending) -> str:
+    ran = ending.ran_seconds
+    after = f" after {show_seconds(ran)}" if ran is not None and math.isfinite(ran) else ""
     if ending.signal is not None:
-        return _signal_name(ending.signal)
-    return "its exit code is not known" if ending.exit_code is None else f"exit code {ending.exit_code}"
+        return _signal_name(ending.signal) + after
+    return f"exit code {'not known' if ending.exit_code is None else ending.exit_code}{after}"
 
 
 def _signal_name(number: int | None) -> str:
