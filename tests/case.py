@@ -23,6 +23,7 @@ import msgspec
 from asks import Span, gang_of, milli_of, quota_of, seconds_of, share_on
 from expected import Expected
 from muster.model.events import (
+    DeviceHealth,
     Event,
     Exited,
     Held,
@@ -216,8 +217,11 @@ class Case:
     def releases(self, job_id: JobId) -> "Case":
         return self._happens(Released(self.now, job_id))
 
-    def node_is(self, name: str, health: Health) -> "Case":
-        return self._happens(NodeHealth(self.now, name, health))
+    def node_is(self, name: str, health: Health, because: str = "") -> "Case":
+        return self._happens(NodeHealth(self.now, name, health, because))
+
+    def gpu_is(self, name: str, device: int, *, healthy: bool, because: str = "") -> "Case":
+        return self._happens(DeviceHealth(self.now, name, device, healthy, because))
 
     # --- What is expected ---------------------------------------------------------------------------
 

@@ -223,6 +223,15 @@ class Client:
     def nodes(self) -> "list[View]":
         return list(self.get("/nodes")["nodes"])
 
+    def drain_node(self, node: str, because: str, device: int | None = None) -> "View":
+        """Nothing new starts on the node, or on that GPU of it; what runs goes on."""
+        given = {"because": because} if device is None else {"because": because, "device": device}
+        return self.post(f"/nodes/{_name(node)}/drain", given)
+
+    def resume_node(self, node: str, device: int | None = None) -> "View":
+        """Jobs start there again."""
+        return self.post(f"/nodes/{_name(node)}/resume", {} if device is None else {"device": device})
+
     def teams(self) -> "list[View]":
         return list(self.get("/teams")["teams"])
 
@@ -359,6 +368,12 @@ def _id(job: str) -> str:
     if not text or not all(c.isascii() and (c.isalnum() or c in "_-[]") for c in text):
         raise BadInput(f"{text!r} is not a job's id; 'muster ps' shows them, such as 12 or 12_3")
     return text.replace("[", "%5B").replace("]", "%5D")
+
+
+def _name(node: str) -> str:
+    if not node or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in node):
+        raise BadInput(f"{node!r} is not a node's name; 'muster node' shows them")
+    return node
 
 
 def _understood(status: int, text: bytes, where: str) -> "View":

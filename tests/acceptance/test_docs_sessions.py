@@ -101,7 +101,7 @@ def test_a_session_in_the_docs_goes_as_it_is_told(name: str, folder: Path) -> No
         (folder / file).write_text(text)
     for command, shown in _sessions(page):
         done = subprocess.run(
-            command,
+            command.replace(THERE, HERE),
             shell=True,
             check=False,
             cwd=folder,

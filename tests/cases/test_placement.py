@@ -4,7 +4,14 @@ import pytest
 
 from case import Case
 from muster.model.node import Health
-from muster.model.reasons import NoRoom, NoSuchCombination, NoSuchLabel, NoSuchModel, TooLarge
+from muster.model.reasons import (
+    NoRoom,
+    NoSuchCombination,
+    NoSuchLabel,
+    NoSuchModel,
+    OutOfService,
+    TooLarge,
+)
 
 
 def test_a_model_is_respected() -> None:
@@ -44,7 +51,7 @@ def test_a_node_that_is_drained_or_down_takes_nothing_new(health: str) -> None:
     c = Case().node("a", gpus=8, drained=health == "drained", down=health == "down")
     running = c.running(gpus=1, on="a")
     waiting = c.waiting(gpus=1)
-    c.expect(waiting).waits(because=NoRoom)
+    c.expect(waiting).waits(because=OutOfService)
     c.expect(running).stays()
 
 
@@ -65,7 +72,7 @@ def test_a_node_that_comes_back_takes_jobs_again() -> None:
 
 def test_a_job_that_asks_for_nothing_waits_while_no_node_is_up() -> None:
     c = Case().node("a", down=True)
-    c.expect(c.waiting(cpus=0)).waits()
+    c.expect(c.waiting(cpus=0)).waits(because=OutOfService)
 
 
 def test_an_unhealthy_gpu_is_not_used() -> None:
@@ -77,9 +84,34 @@ def test_an_unhealthy_gpu_is_not_used() -> None:
 def test_a_job_that_needs_an_unhealthy_gpu_waits_until_it_is_mended() -> None:
     c = Case().node("a", gpus=8, unhealthy=(3,))
     job = c.waiting(gpus=8)
-    c.expect(job).waits(because=NoRoom)
+    c.expect(job).waits(because=OutOfService)
     c.node("a", gpus=8)
     c.expect(job).starts_on("a")
+
+
+def test_a_drained_gpu_takes_nothing_new_and_what_runs_there_goes_on() -> None:
+    c = Case().node("a", gpus=2)
+    running = c.running(gpus=1, on="a", devices=(0,))
+    c.expect(running).stays()
+    c.gpu_is("a", 0, healthy=False)
+    assert c.expect(c.waiting(gpus=1)).starts_on("a").devices == (1,)
+    c.expect(running).stays()
+    c.ends(running)
+    waiting = c.waiting(share=0.5)
+    c.expect(waiting).waits()
+    c.gpu_is("a", 0, healthy=True)
+    assert c.expect(waiting).starts_on("a").devices == (0,)
+
+
+def test_nobody_is_evicted_from_a_drained_gpu() -> None:
+    c = Case().node("a", gpus=2)
+    on_drained = c.running(gpus=1, on="a", devices=(0,), priority="low")
+    elsewhere = c.running(gpus=1, on="a", devices=(1,))
+    c.expect(on_drained).stays()
+    c.gpu_is("a", 0, healthy=False)
+    c.expect(c.waiting(gpus=1)).waits()
+    c.expect(on_drained).stays()
+    c.expect(elsewhere).stays()
 
 
 def test_a_gpu_that_breaks_while_it_is_held_spoils_no_other() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from case import Case
+from muster.model.node import Health
 from muster.model.reasons import (
     BehindOthers,
     GangTooLarge,
@@ -12,6 +13,7 @@ from muster.model.reasons import (
     NoRoomTogether,
     NoSuchCombination,
     NotLookedAt,
+    OutOfService,
     QuotaReached,
     TooLarge,
 )
@@ -127,3 +129,57 @@ def test_all_jobs_of_a_lane_have_a_reason() -> None:
     c.running(gpus=1, on="a")
     for job in [c.waiting(gpus=1) for _ in range(5)]:
         c.expect(job).waits(because=NoRoom)
+
+
+# --- Out of service -----------------------------------------------------------------------------------
+
+
+def test_who_waits_for_a_drained_node_is_told_why_it_is() -> None:
+    c = Case().node("a", gpus=4).node("b", cpus=8)
+    c.running(gpus=4, on="a")
+    job = c.waiting(gpus=1)
+    c.expect(job).waits(because=NoRoom)
+    c.node_is("a", Health.DRAINED, "ana: fan is broken")
+    reason = c.expect(job).waits(because=OutOfService)
+    assert reason.sentence() == (
+        "only what is out of service could take it: a is drained (ana: fan is broken)"
+    )
+    assert reason.action() == "bring it back, as an admin: muster node resume a"
+    c.node_is("a", Health.UP)
+    c.expect(job).waits(because=NoRoom)
+
+
+def test_who_waits_for_a_drained_gpu_is_told_which_and_why() -> None:
+    c = Case().node("a", gpus=8).node("b", gpus=4)
+    c.gpu_is("a", 3, healthy=False, because="faults").gpu_is("b", 0, healthy=False)
+    reason = c.expect(c.waiting(gpus=8)).waits(because=OutOfService)
+    assert reason.sentence() == "only what is out of service could take it: GPU 3 of a is drained (faults)"
+    assert reason.action() == "bring it back, as an admin: muster node resume a --gpu 3"
+
+
+def test_a_gpu_of_another_model_is_not_what_a_job_waits_for() -> None:
+    c = Case().node("a", gpus=1, model="A40", unhealthy=(0,)).node("b", gpus=1, model="H100", drained=True)
+    reason = c.expect(c.waiting(gpus=1, model="H100")).waits(because=OutOfService)
+    assert reason.sentence() == "only what is out of service could take it: b is drained"
+
+
+def test_who_would_fit_if_others_left_waits_for_them_and_not_for_what_is_drained() -> None:
+    c = Case().node("a", gpus=4, drained=True).node("b", gpus=4)
+    c.running(gpus=4, on="b")
+    c.expect(c.waiting(gpus=1)).waits(because=NoRoom)
+
+
+def test_a_gang_waits_for_the_node_that_is_down() -> None:
+    c = Case().node("a", gpus=4, down=True).node("b", gpus=4)
+    c.running(gpus=1, on="b")
+    reason = c.expect(c.waiting(gpus=4, parts=2)).waits(because=OutOfService)
+    assert reason.sentence() == "only what is out of service could take it: a is down"
+    assert reason.action() == "see what is down: muster node"
+
+
+def test_where_much_is_out_of_service_a_few_are_named() -> None:
+    c = Case()
+    for name in "abcde":
+        c.node(name, gpus=1, drained=True)
+    reason = c.expect(c.waiting(gpus=1)).waits(because=OutOfService)
+    assert reason.sentence().endswith("a is drained, b is drained, c is drained, and 2 more")

@@ -117,6 +117,23 @@ def test_ids_can_t_leave_their_place_in_a_path(server: Canned) -> None:
     assert server.asked == []
 
 
+def test_nodes_are_drained_and_resumed_whole_or_by_gpu(server: Canned) -> None:
+    server.answers["POST /nodes/gpu-1.lab/drain"] = server.answers["POST /nodes/gpu-1.lab/resume"] = {}
+    with Client() as client:
+        client.drain_node("gpu-1.lab", "fan")
+        client.drain_node("gpu-1.lab", "fan", 0)
+        client.resume_node("gpu-1.lab")
+        client.resume_node("gpu-1.lab", device=0)
+        with pytest.raises(BadInput, match="not a node's name"):
+            client.resume_node("../jobs/1")
+    assert [sent for _, _, sent in server.asked] == [
+        {"because": "fan"},
+        {"because": "fan", "device": 0},
+        {},
+        {"device": 0},
+    ]
+
+
 def test_questions_are_quoted() -> None:
     assert (
         query({"owner": "a&b é", "all": True, "mine": False, "team": None})

@@ -231,21 +231,51 @@ def test_why_prints_the_servers_words(server: Canned, capsys: Said) -> None:
     assert capsys.readouterr().out == "Waiting: no room.\n  quota  ok\nOff by 9 minutes.\n"
 
 
+NODE: dict[str, Any] = {
+    "name": "here",
+    "health": "up",
+    "reason": None,
+    "cpus": 8.0,
+    "memory_bytes": 16 << 30,
+    "disk_bytes": 0,
+    "devices": [{"model": "A40", "memory_bytes": 48 << 30, "healthy": True, "reason": None}],
+    "held": {"cpus": 0.0, "memory_bytes": 0, "gpus": 0.0},
+    "jobs": 1,
+    "limits": [],
+}
+
+
+def node(**changed: Any) -> dict[str, Any]:
+    return {**NODE, **changed}
+
+
 def test_nodes_and_teams_are_tables(server: Canned, capsys: Said) -> None:
     held = {"cpus": 2.0, "memory_bytes": 0, "gpus": 1.0}
-    device = {"model": "A40", "memory_bytes": 48 << 30, "healthy": True}
-    node = {"name": "here", "health": "ok", "cpus": 8.0, "memory_bytes": 16 << 30, "disk_bytes": 0}
-    server.answers["GET /nodes"] = {
-        "nodes": [{**node, "devices": [device], "held": held, "jobs": 1, "limits": []}]
-    }
+    server.answers["GET /nodes"] = {"nodes": [node(held=held)]}
     quota = {"gpus": 4.0, "cpus": None, "memory_bytes": None}
     team = {"name": "vision", "parent": "", "weight": 1.0, "quota": quota, "held": held}
     server.answers["GET /teams"] = {"teams": [{**team, "waiting": 3, "running": 1, "users": ["ana"]}]}
     assert run(["node"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["here", "ok", "1/1", "2/8", "0B/16G"]
+    assert capsys.readouterr().out.splitlines()[1].split()[:5] == ["here", "up", "1/1", "2/8", "0B/16G"]
     assert run(["team"]) == 0
     assert "1/4" in capsys.readouterr().out
     assert "there is no node 'there'" in refusal(capsys, "node", "there")
+
+
+def test_a_node_says_why_it_is_drained_and_wide_which_of_its_gpus_are(server: Canned, capsys: Said) -> None:
+    well, drained = NODE["devices"][0], {**NODE["devices"][0], "healthy": False, "reason": "ana: falls off"}
+    gpus = [well, drained, {**drained, "reason": None}]
+    server.answers["GET /nodes"] = {
+        "nodes": [node(health="drained", reason="ana: fan", devices=gpus), node(name="there")]
+    }
+    assert run(["node"]) == 0
+    head, here, there = capsys.readouterr().out.splitlines()
+    assert head.split()[-2:] == ["MODELS", "REASON"]
+    assert here.endswith("ana: fan; GPU 1, 2 drained")
+    assert there.split()[-1] == "–"
+    assert run(["node", "here", "-o", "wide"]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.endswith("ana: fan; GPU 1 is drained (ana: falls off); GPU 2 is drained")
 
 
 def test_whoami_and_a_token(server: Canned, capsys: Said) -> None:
@@ -275,6 +305,38 @@ def test_each_act_is_asked_of_the_server(verb: str, server: Canned) -> None:
     server.answers[f"POST /jobs/12/{verb}"] = view()
     assert run([verb, "12"]) == 0
     assert server.paths() == [f"POST /jobs/12/{verb}"]
+
+
+def test_nodes_are_drained_and_resumed_and_shown_as_they_are_then(server: Canned, capsys: Said) -> None:
+    server.answers["POST /nodes/gpu1/drain"] = node(name="gpu1", health="drained", reason="me: fan")
+    server.answers["POST /nodes/gpu2/drain"] = Refusal(409, "node gpu2 is drained already", 1)
+    assert run(["node", "drain", "gpu1", "gpu2", "--because", "fan"]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[1].split()[:2] == ["gpu1", "drained"]
+    assert said.err == "muster: node gpu2 is drained already\n"
+    assert [sent for _, _, sent in server.asked] == [{"because": "fan"}] * 2
+    server.answers["POST /nodes/resume/resume"] = node(name="resume")
+    assert run(["node", "resume", "resume", "--gpu", "2", "-o", "name"]) == 0
+    assert capsys.readouterr().out == "resume\n"
+    assert server.asked[-1] == ("POST", "/nodes/resume/resume", {"device": 2})
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["node", "drain", "gpu1"], 'say why, like: --because "fan is broken"'),
+        (["node", "drain", "gpu1", "--because", " "], "say why"),
+        (["node", "drain", "--because", "fan"], "name the node to drain"),
+        (["node", "resume"], "name the node to resume"),
+        (["node", "resume", "gpu1", "--because", "mended"], "--because goes with drain"),
+        (["node", "gpu1", "--because", "fan"], "--because goes with drain"),
+        (["node", "gpu1", "--gpu", "1"], "--gpu goes with drain or resume"),
+        (["node", "resume", "gpu1", "--gpu", "-1"], "not a whole number"),
+        (["node", "resume", "../jobs"], "not a node's name"),
+    ],
+)
+def test_wrong_words_about_nodes_get_a_sentence(typed: list[str], words: str, capsys: Said) -> None:
+    assert words in refusal(capsys, *typed)
 
 
 def finishing(server: Canned, last: dict[str, Any], *log: bytes) -> None:
@@ -368,11 +430,15 @@ def test_the_help_of_each_verb_ends_with_an_example(verb: str, capsys: Said) -> 
         (["stop", "1"], ["12", "13"]),
         (["submit", "--after-ok", "13"], ["13"]),
         (["submit", "--", "--g"], []),
+        (["node", ""], ["drain", "gpu1", "gpu2", "resume"]),
+        (["node", "drain", ""], ["gpu1", "gpu2"]),
+        (["node", "drain", "gpu1", "--b"], ["--because"]),
         (["nonsense", ""], []),
     ],
 )
 def test_the_tab_key_knows(line: list[str], found: list[str], server: Canned, capsys: Said) -> None:
     server.answers["GET /jobs"] = {"jobs": [view(), view(id="13")], "more": 0}
+    server.answers["GET /nodes"] = {"nodes": [node(name="gpu1"), node(name="gpu2")]}
     assert run(["completion", "words", "--", *line]) == 0
     assert capsys.readouterr().out.split() == found
 

@@ -2,14 +2,17 @@
 
 from random import Random
 
+import msgspec
 import numpy as np
 from hypothesis import given
 from worlds import ANY, gang_of, quick, seeds, shape_of, world_of
 
 from muster.model.events import Seat
-from muster.model.job import Shape
+from muster.model.job import Gang, Shape
+from muster.model.node import Health, Node
+from muster.model.reasons import OutOfService
 from muster.model.room import Hardware, Room
-from muster.schedule.fit import capacity, feasible
+from muster.schedule.fit import capacity, feasible, never, why_not
 from muster.schedule.row import Row, row_capacity, seat_in
 from muster.schedule.scratch import Scratch
 
@@ -116,3 +119,40 @@ def test_a_copy_of_the_room_is_its_own(seed: int) -> None:
     _disturb(luck, Scratch(scratch.hw, room))
     assert columns(room) == before
     assert np.array_equal(room.copy().gpu, room.gpu)
+
+
+@quick(200)
+@given(seed=seeds)
+def test_out_of_service_is_the_reason_just_where_nobody_who_leaves_would_help(seed: int) -> None:
+    luck = Random(seed)
+    nodes = [_maybe_drained(luck, node) for node in filled(luck, seed).hw.nodes]
+    hw = Hardware(nodes)
+    room, gang = _half_taken(luck, hw), Gang(gang_of(luck).parts[:1])
+    if never(hw, gang) is not None:
+        return
+    reason, alone = why_not(hw, room, gang), why_not(hw, hw.free_room(), gang)
+    assert isinstance(reason, OutOfService) is (alone is not None)
+    if isinstance(reason, OutOfService):
+        assert reason == alone
+        drained = {
+            n.name for n in nodes if n.health is not Health.UP or not all(d.healthy for d in n.devices)
+        }
+        assert {one.node for one in reason.out} <= drained
+        assert reason.out
+
+
+def _maybe_drained(luck: Random, node: Node) -> Node:
+    health = luck.choice([Health.UP, Health.UP, Health.DRAINED, Health.DOWN])
+    devices = tuple(msgspec.structs.replace(d, healthy=luck.random() < 0.6) for d in node.devices)
+    return msgspec.structs.replace(node, health=health, devices=devices)
+
+
+def _half_taken(luck: Random, hw: Hardware) -> Room:
+    """What runs may sit on what was drained since."""
+    whole = Hardware([msgspec.structs.replace(n, health=Health.UP) for n in hw.nodes])
+    scratch = Scratch(hw, hw.free_room())
+    for node in range(hw.count):
+        seat = seat_in(whole, node, Row.of(scratch.room, node), shape_of(luck))
+        if seat is not None and luck.random() < 0.7:
+            scratch.sit(seat)
+    return scratch.room

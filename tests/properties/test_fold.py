@@ -10,6 +10,7 @@ from worlds import ANY, World, quick, seeds, world_of
 
 from muster.model.errors import BadInput, IllegalTransition, MusterError
 from muster.model.events import (
+    DeviceHealth,
     Event,
     Evicting,
     Exited,
@@ -33,7 +34,7 @@ from muster.model.events import (
     Withdrawn,
 )
 from muster.model.job import After, Dependency, Job, single
-from muster.model.node import Device, Health, Node
+from muster.model.node import Device, Health, Node, found_again
 from muster.model.policy import Policy
 from muster.model.snapshot import Snapshot
 from muster.model.state import State
@@ -70,7 +71,7 @@ class Story:
             *[self._of_attempt] * 6,
             *[self._lined_up] * 3,
             *[self._of_waiting] * 2,
-            self._node_changes,
+            *[self._node_changes] * 2,
             self._team_changes,
         ]
         return self.luck.choice(kinds)(self.luck.choice(self.world.jobs).id)
@@ -118,11 +119,17 @@ class Story:
         return self.luck.choice([Held, Released, Withdrawn, Promised])(self.now, job_id)
 
     def _node_changes(self, job_id: str) -> Event:
-        node = self.luck.choice(self.world.nodes)
-        if self.luck.random() < 0.5:
-            return NodeHealth(self.now, node.name, self.luck.choice(list(Health)))
+        """Drained, back, or found again, as it was left or with other devices."""
+        node, because = self.luck.choice(self.world.nodes), self.luck.choice(["", "a fan", "faults"])
         devices = tuple(msgspec.structs.replace(d, healthy=self.luck.random() < 0.8) for d in node.devices)
-        return NodeSeen(self.now, msgspec.structs.replace(node, devices=devices))
+        another = self.luck.randint(-1, len(devices))
+        kinds: list[Callable[[], Event]] = [
+            lambda: NodeHealth(self.now, node.name, self.luck.choice(list(Health)), because),
+            lambda: DeviceHealth(self.now, node.name, another, self.luck.random() < 0.5, because),
+            lambda: NodeSeen(self.now, msgspec.structs.replace(node, devices=devices)),
+            lambda: NodeSeen(self.now, found_again(node, self.fold.nodes[node.name])),
+        ]
+        return self.luck.choice(kinds)()
 
     def _team_changes(self, job_id: str) -> Event:
         parent = self.luck.choice(["", "org", "vision"])
@@ -146,6 +153,7 @@ def print_of(snap: Snapshot, fold: Fold) -> object:
         [dict(getattr(snap, name)) for name in ("held", "accounts", "active", "array_running")],
         (snap.tally, dict(snap.evicting), snap.promised, snap.generation, snap.tenancy.teams),
         {job_id: msgspec.structs.asdict(record) for job_id, record in fold.records.items()},
+        (snap.hardware.nodes, dict(fold.nodes)),
     )
 
 
@@ -302,3 +310,48 @@ def test_a_job_that_waits_for_one_job_in_two_ways_needs_both() -> None:
     fold.apply(Submitted(1.0, job("two", after=ways)))
     fold.apply(Exited(2.0, "one", 1, Outcome.FAILED))
     assert "two" in fold.snapshot().doomed
+
+
+# --- Out of service -----------------------------------------------------------------------------------
+
+
+def test_why_a_node_was_drained_is_remembered_until_it_is_back() -> None:
+    fold = running("one")
+    assert fold.is_open((SEAT,))
+    fold.apply(NodeHealth(1.0, "a", Health.DRAINED, "fan is broken"))
+    assert (fold.nodes["a"].health, fold.nodes["a"].because) == (Health.DRAINED, "fan is broken")
+    assert fold.snapshot().hardware.nodes == tuple(fold.nodes.values())
+    assert not fold.is_open((SEAT,))
+    fold.apply(NodeHealth(2.0, "a", Health.UP, "said for nothing"))
+    assert fold.nodes["a"] == NODE
+
+
+def test_a_drained_device_offers_no_room_and_its_neighbours_do() -> None:
+    fold = running("one")
+    fold.apply(DeviceHealth(1.0, "a", 1, False, "faults"))
+    validate(fold)
+    assert fold.snapshot().room.gpu.tolist() == [[0, -1000, 1000, 1000]]  # and one more of it is held
+    fold.release()
+    assert [d.because for d in fold.nodes["a"].devices] == ["", "faults", "", ""]
+    assert not fold.is_open((SEAT,))
+    fold.apply(Exited(2.0, "one", 1, Outcome.SUCCEEDED))
+    assert fold.snapshot().room.gpu.tolist() == [[1000, 0, 1000, 1000]]
+    fold.release()
+    fold.apply(DeviceHealth(3.0, "a", 1, True))
+    assert fold.nodes["a"] == NODE
+    validate(fold)
+
+
+@pytest.mark.parametrize(("node", "device"), [("a", 4), ("a", -1), ("b", 0)])
+def test_a_device_that_nobody_knows_is_refused(node: str, device: int) -> None:
+    fold = running("one")
+    before = seen(fold)
+    with pytest.raises(BadInput):
+        fold.apply(DeviceHealth(1.0, node, device, False))
+    assert seen(fold) == before
+
+
+def test_seats_of_which_a_gpu_is_gone_are_not_open() -> None:
+    fold = running("one")
+    fold.apply(NodeSeen(1.0, msgspec.structs.replace(NODE, devices=(Device(),))))
+    assert not fold.is_open((SEAT,))

@@ -11,8 +11,10 @@ from worlds import ANY, play, quick, seeds, world_of
 from muster.model.errors import MusterError
 from muster.model.events import (
     ArraySubmitted,
+    DeviceHealth,
     Event,
     Exited,
+    NodeHealth,
     NodeSeen,
     Outcome,
     Placed,
@@ -21,7 +23,7 @@ from muster.model.events import (
     Submitted,
 )
 from muster.model.job import Dependency, Job, single
-from muster.model.node import Device, Node
+from muster.model.node import Device, Health, Node
 from muster.model.policy import Policy, preset
 from muster.model.run import Run
 from muster.schedule import schedule
@@ -147,6 +149,23 @@ ARRAYS: list[Event] = [
 @pytest.mark.parametrize("cut", range(len(ARRAYS) + 1))
 def test_an_array_goes_on_from_an_image_at_any_point(cut: int) -> None:
     assert_nothing_happened(ARRAYS, cut, POLICY)
+
+
+DRAINED: list[Event] = [
+    NodeSeen(0.0, NODE),
+    Submitted(1.0, job("1")),
+    Placed(2.0, "1", 1, (SEAT,)),
+    DeviceHealth(3.0, "a", 0, False, "faults"),
+    NodeHealth(4.0, "a", Health.DRAINED, "fan is broken"),
+    Exited(5.0, "1", 1, Outcome.SUCCEEDED),
+    NodeHealth(6.0, "a", Health.UP),
+    DeviceHealth(7.0, "a", 0, True),
+]
+
+
+@pytest.mark.parametrize("cut", range(len(DRAINED) + 1))
+def test_what_is_out_of_service_stays_so_in_an_image_and_why(cut: int) -> None:
+    assert_nothing_happened(DRAINED, cut, POLICY)
 
 
 def test_what_is_equal_is_one_object_once_restored() -> None:

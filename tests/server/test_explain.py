@@ -9,6 +9,7 @@ from case import Case
 from muster.model.errors import BadInput
 from muster.model.events import Outcome
 from muster.model.job import Priority
+from muster.model.node import Health
 from muster.model.policy import Policy
 from muster.model.state import State
 from muster.server.outlook.explain import Explanation, explain, explain_ended
@@ -121,6 +122,26 @@ def test_who_can_never_run_is_told_so_and_what_would_do() -> None:
     assert found.text.startswith("Can never run: asks 9 GPUs on one node; the most is 4 GPUs, on n1.")
     assert found.estimate is None
     assert found.reasons[0].action == "ask for at most 4 GPUs on one node, or split it: --nodes"
+
+
+def test_who_waits_for_what_is_drained_is_told_why_and_what_helps() -> None:
+    case = Case().node("n1", gpus=1).node("n2", cpus=64)
+    waiting = case.waiting(gpus=1)
+    case.node_is("n1", Health.DRAINED, "ana: wrong ID on the bus")
+    found = why(case, waiting)
+    assert found.text.splitlines() == [
+        "Waiting: only what is out of service could take it: n1 is drained (ana: wrong ID on the bus).",
+        "What helps: bring it back, as an admin: muster node resume n1.",
+    ]
+    assert found.estimate is None
+
+
+def test_who_could_do_with_the_gpus_that_are_not_drained_is_told_so() -> None:
+    case = Case().node("n1", gpus=8)
+    case.gpu_is("n1", 3, healthy=False, because="faults")
+    found = why(case, case.waiting(gpus=8, time_limit="1h"))
+    assert "GPU 3 of n1 is drained (faults)" in found.text
+    assert changes(found) == ["--gpus 7"]
 
 
 def test_a_full_quota_is_shown() -> None:

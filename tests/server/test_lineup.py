@@ -2,9 +2,20 @@
 
 import pytest
 
-from muster.model.events import Exited, NodeSeen, Outcome, Placed, Promised, Seat, Started, Submitted
+from muster.model.events import (
+    DeviceHealth,
+    Exited,
+    NodeHealth,
+    NodeSeen,
+    Outcome,
+    Placed,
+    Promised,
+    Seat,
+    Started,
+    Submitted,
+)
 from muster.model.job import ArrayPlace, Job, Shape, single
-from muster.model.node import Node
+from muster.model.node import Device, Health, Node
 from muster.model.policy import Policy
 from muster.server.lineup import LineUp
 from muster.store.fold import Fold
@@ -81,6 +92,20 @@ def test_nobody_is_lined_up_while_another_kind_of_job_waits(place: Place) -> Non
 def test_nobody_is_lined_up_while_somebody_was_promised_room(place: Place) -> None:
     place.fold.apply(Promised(place.now, "h"))
     assert place.decided() == []
+
+
+def test_nobody_is_lined_up_on_a_drained_node(place: Place) -> None:
+    place.fold.apply(NodeHealth(place.now, "here", Health.DRAINED))
+    assert place.decided() == []
+
+
+def test_nobody_is_lined_up_on_a_drained_gpu(place: Place) -> None:
+    place.fold.apply(NodeSeen(place.now, Node("here", 3000, 1 << 30, devices=(Device(),) * 2)))
+    place.fold.apply(Placed(place.now, "c", 1, (Seat("here", ONE, (1,), 1000),)))
+    place.fold.apply(Started(place.now, "c", 1))
+    assert "c" in {behind for _, behind in place.decided()}
+    place.fold.apply(DeviceHealth(place.now, "here", 1, False))
+    assert place.decided() == [("d", "a"), ("e", "b"), ("f", "d"), ("g", "e"), ("h", "f")]
 
 
 def test_nobody_is_lined_up_behind_a_job_that_takes_longer_than_its_like(place: Place) -> None:

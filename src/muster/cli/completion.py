@@ -1,4 +1,4 @@
-"""``muster completion``: the Tab key knows verbs, options and jobs.
+"""``muster completion``: the Tab key knows verbs, options, jobs and nodes.
 
 The shells' scripts only ask: ``muster completion words`` is told the line so far and prints what may follow.
 """
@@ -12,7 +12,12 @@ from muster.cli.parse import Parser, Usage
 from muster.client import Client
 from muster.model.errors import MusterError
 
-_ABOUT = "Print a script that teaches your shell to complete verbs, options and jobs."
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_ABOUT = "Print a script that teaches your shell to complete verbs, options, jobs and nodes."
 _EXAMPLES = """
 eval "$(muster completion bash)"                                      # in ~/.bashrc
 eval "$(muster completion zsh)"                                       # in ~/.zshrc
@@ -73,7 +78,14 @@ def candidates(line: list[str]) -> list[str]:
     awaiting = parser.takes_value.get(before[-1], False) and len(before) > 1
     if awaiting:
         return _starting(typed, _values(parser, before[-1]))
-    return _starting(typed, _jobs()) if parser.takes_jobs else []
+    return _starting(typed, _named(parser, is_first=len(before) == 1))
+
+
+def _named(parser: Parser, *, is_first: bool) -> list[str]:
+    """What a verb may be told to act on, and what to do with it."""
+    words = list(parser.first_words) if is_first else []
+    words += _jobs() if parser.takes_jobs else []
+    return words + (_nodes() if parser.takes_nodes else [])
 
 
 def _values(parser: Parser, option: str) -> list[str]:
@@ -84,10 +96,19 @@ def _values(parser: Parser, option: str) -> list[str]:
 
 
 def _jobs() -> list[str]:
-    """Those that run or wait; nothing if nobody answers quickly."""
+    """Those that run or wait."""
+    return _asked(Client.jobs)
+
+
+def _nodes() -> list[str]:
+    return _asked(Client.nodes)
+
+
+def _asked(ask: "Callable[[Client], list[dict[str, Any]]]") -> list[str]:
+    """The names of what the server lists; nothing if it does not answer quickly."""
     try:
         with Client(timeout_seconds=_ASK_SECONDS) as client:
-            return (structured(client.jobs(), "name") or "").split()
+            return (structured(ask(client), "name") or "").split()
     except MusterError:
         return []
 

@@ -30,7 +30,7 @@ GROUPS = {
         "logs": "what a job wrote",
         "why": "why a job waits, when it will start, what would start it sooner",
         "advise": "requests that are far from what was measured, and what to ask for",
-        "node": "the nodes, what they have and who holds it",
+        "node": "the nodes, what they have and who holds it; drain and resume them",
         "team": "the teams, what they own and hold",
         "whoami": "who the server takes you for",
     },
@@ -39,7 +39,7 @@ GROUPS = {
         "down": "stop the server; jobs go on",
         "token": "make a token for someone who comes over the network",
         "simulate": "what would a policy do with these jobs?",
-        "completion": "completion of verbs, options and jobs for your shell",
+        "completion": "completion of verbs, options, jobs and nodes for your shell",
     },
 }
 VERBS = {verb: f"muster.cli.{verb}" for verbs in GROUPS.values() for verb in verbs}

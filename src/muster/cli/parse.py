@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, NoReturn
 
-JOB = "ID"  # how an argument that is a job's id is called, for people and for completion
+JOB, NODE = "ID", "NODE"  # how arguments that name a job or a node are called, for people and for completion
 
 
 class Usage(BadInput):
@@ -36,6 +36,8 @@ class Parser(argparse.ArgumentParser):
         self.takes_value: dict[str, bool] = {}  # of each option string
         self.takes_command = False  # the first word that is no option, and all that follow, are the job's
         self.takes_jobs = False
+        self.takes_nodes = False
+        self.first_words: tuple[str, ...] = ()  # that stand before what is named, and say what to do with it
         self.add_argument("-h", "--help", action="help", help="show this and exit")
 
     def describe(self, about: str, examples: str) -> None:
@@ -45,7 +47,9 @@ class Parser(argparse.ArgumentParser):
     def add_argument(self, *names: "Any", **told: "Any") -> argparse.Action:
         action = super().add_argument(*names, **told)
         self.options.append(action)
-        self.takes_jobs = self.takes_jobs or (not action.option_strings and action.metavar == JOB)
+        if not action.option_strings:
+            self.takes_jobs |= action.metavar == JOB
+            self.takes_nodes |= action.metavar == NODE
         for name in action.option_strings:
             self.takes_value[name] = action.nargs != 0
         return action

@@ -1,7 +1,8 @@
 """Facts. Each is appended to the journal before it is acted on; state is their fold.
 
-Some come from people (Submitted, ArraySubmitted, Withdrawn, Held, Released, Stopping), three from the
-scheduler's decisions (Placed, Promised, Evicting), Found from the steward, the rest from the engine.
+Some come from people (Submitted, ArraySubmitted, Withdrawn, Held, Released, Stopping, and where they drain
+or resume NodeHealth and DeviceHealth), three from the scheduler's decisions (Placed, Promised, Evicting),
+Found from the steward, the rest from the engine.
 """
 
 import enum
@@ -209,6 +210,16 @@ class NodeSeen(Event, frozen=True):
 class NodeHealth(Event, frozen=True):
     node: str
     health: Health
+    because: str = ""
+
+
+class DeviceHealth(Event, frozen=True):
+    """One GPU was taken out of service, or is back. What runs on it goes on."""
+
+    node: str
+    device: int
+    healthy: bool
+    because: str = ""
 
 
 class TeamSet(Event, frozen=True):

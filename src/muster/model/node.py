@@ -20,7 +20,8 @@ class Device(msgspec.Struct, frozen=True):
     model: str = "gpu"
     memory_bytes: int | None = None  # None: not known, so nothing can be asked of it by memory
     numa: int | None = None
-    healthy: bool = True
+    healthy: bool = True  # if not, nothing new starts on it
+    because: str = ""  # why it is not, if somebody said
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -35,7 +36,30 @@ class Node(msgspec.Struct, frozen=True):
     switch: str | None = None
     labels: frozenset[str] = frozenset()
     health: Health = Health.UP
+    because: str = ""  # why it is not up, if somebody said
 
     @property
     def total(self) -> Resources:
         return Resources(self.cpus_milli, self.memory_bytes, len(self.devices) * MILLI, self.disk_bytes)
+
+    def with_device(self, number: int, device: Device) -> "Node":
+        devices = (*self.devices[:number], device, *self.devices[number + 1 :])
+        return msgspec.structs.replace(self, devices=devices)
+
+
+def found_again(found: Node, known: Node) -> Node:
+    """A node as it was found, with what was drained before still drained: looking again mends nothing.
+
+    Only a device of another model where a drained one was has certainly been exchanged. Whether a node is
+    down, who looks knows best.
+    """
+    drained = found.health is Health.UP and known.health is Health.DRAINED
+    one = known if drained else found
+    devices = (*map(_again, found.devices, known.devices), *found.devices[len(known.devices) :])
+    return msgspec.structs.replace(found, devices=devices, health=one.health, because=one.because)
+
+
+def _again(found: Device, known: Device) -> Device:
+    if known.healthy or known.model != found.model:
+        return found
+    return msgspec.structs.replace(found, healthy=False, because=known.because)

@@ -7,6 +7,7 @@ reasons, the deciding one first.
 import msgspec
 
 from muster.model.job import JobId
+from muster.model.node import Health
 from muster.model.units import show_bytes, show_milli, show_seconds
 
 
@@ -155,16 +156,6 @@ class NoRoom(Reason, frozen=True):
         return f"ask for at most {show_amount(self.what, self.most)}" if self.most else None
 
 
-class NoNodeUp(Reason, frozen=True):
-    """Nothing is asked for, and there is nowhere to be."""
-
-    def sentence(self) -> str:
-        return "no node is up"
-
-    def action(self) -> str:
-        return "see why: muster node"
-
-
 class NoRoomTogether(Reason, frozen=True):
     """Parts fit, but not all of them, or not close enough."""
 
@@ -182,6 +173,39 @@ class NoRoomTogether(Reason, frozen=True):
         if self.together != "anywhere":
             return "let the parts sit apart: --together anywhere"
         return f"ask for {self.most} parts: --nodes {self.most}" if self.most else None
+
+
+class Out(msgspec.Struct, frozen=True):
+    """A node, or one GPU of it, on which nothing new starts."""
+
+    node: str
+    device: int | None
+    health: Health
+    because: str = ""
+
+    def sentence(self) -> str:
+        what = self.node if self.device is None else f"GPU {self.device} of {self.node}"
+        return f"{what} is {self.health.value}" + (f" ({self.because})" if self.because else "")
+
+
+class OutOfService(Reason, frozen=True):
+    """Were nothing running, it would not fit either, on what is neither drained nor down."""
+
+    out: tuple[Out, ...]  # what would do, were it back; the first few of it
+    more: int  # and how much more
+    short: Reason  # what is left lacks this
+
+    def sentence(self) -> str:
+        said = ", ".join(one.sentence() for one in self.out)
+        more = f", and {self.more} more" if self.more else ""
+        return f"only what is out of service could take it: {said}{more}"
+
+    def action(self) -> str:
+        drained = next((one for one in self.out if one.health is Health.DRAINED), None)
+        if drained is None:
+            return "see what is down: muster node"
+        gpu = "" if drained.device is None else f" --gpu {drained.device}"
+        return f"bring it back, as an admin: muster node resume {drained.node}{gpu}"
 
 
 class QuotaReached(Reason, frozen=True):

@@ -7,6 +7,7 @@ about nodes (see ``schedule.rank``) refreshes only those.
 A device that is absent or unhealthy has no free share, so nothing can be put on it.
 """
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,6 +56,12 @@ class Hardware:
                 self.gpu_model[i, g] = model_id[device.model]
                 self.gpu_memory[i, g] = device.memory_bytes or 0
                 self.gpu_healthy[i, g] = device.healthy
+
+    def with_node(self, node: Node) -> "Hardware":
+        """With one that is the same but for its health: of that, columns say nothing."""
+        other, i = copy.copy(self), self.index[node.name]
+        other.nodes = (*self.nodes[:i], node, *self.nodes[i + 1 :])
+        return other
 
     def free_room(self) -> "Room":
         """The room when nothing runs."""

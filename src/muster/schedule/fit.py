@@ -4,19 +4,21 @@
 reason; ``never`` asks of the empty cluster, to tell *infeasible* from *insufficient*.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from muster.model.job import Gang, Part, Shape, Together
+from muster.model.node import Health
 from muster.model.reasons import (
     GangTooLarge,
-    NoNodeUp,
     NoRoom,
     NoRoomTogether,
     NoSuchCombination,
     NoSuchLabel,
     NoSuchModel,
+    Out,
+    OutOfService,
     Reason,
     TooLarge,
     TooLittleGpuMemory,
@@ -27,6 +29,7 @@ from muster.model.snapshot import Waiting
 from muster.model.units import MILLI
 
 ALL = slice(None)
+_FEW = 3  # of what is out of service, in a sentence
 
 
 def feasible(hw: Hardware, room: Room, shape: Shape, nodes: Nodes = ALL) -> Bools:
@@ -182,31 +185,82 @@ def _too_large(hw: Hardware, empty: Room, shape: Shape) -> Reason:
 def why_not(hw: Hardware, room: Room, gang: Gang) -> Reason | None:
     """The deciding reason why a gang that could run does not fit; None if no single check tells."""
     for part in gang.parts:
-        shape = part.shape
-        if not feasible(hw, room, shape).any():
-            return _no_room(hw, room, shape)
-        most = together_capacity(hw, room, part, gang.together)
-        if most < part.count:
-            return NoRoomTogether(part.count, most, gang.together)
+        short = _too_little(hw, room, part, gang.together)
+        if short is not None:
+            return _out_of_service(hw, room, part, gang.together) or short
     return None
+
+
+def _too_little(hw: Hardware, room: Room, part: Part, together: Together) -> Reason | None:
+    if not feasible(hw, room, part.shape).any():
+        return _no_room(hw, room, part.shape)
+    most = together_capacity(hw, room, part, together)
+    return NoRoomTogether(part.count, most, together) if most < part.count else None
+
+
+def _out_of_service(hw: Hardware, room: Room, part: Part, together: Together) -> Reason | None:
+    """Whether it waits for what is drained or down, and not for who runs."""
+    if room.is_open.all() and not _broken(hw).any():
+        return None
+    left = _room_in_service(hw, room)
+    short = _too_little(hw, left, part, together)
+    if short is None:
+        return None
+    would_do = capacity(hw, empty_room(hw), part.shape) > capacity(hw, left, part.shape)
+    out = [one for node in np.flatnonzero(would_do).tolist() for one in _out(hw, node, part.shape)]
+    return OutOfService(tuple(out[:_FEW]), len(out[_FEW:]), short)
+
+
+def _out(hw: Hardware, node: int, shape: Shape) -> Iterator[Out]:
+    """What is out of service there and would serve the part: the node, or devices of it."""
+    there, suits = hw.nodes[node], suitable_devices(hw, shape)
+    if there.health is not Health.UP:
+        yield Out(there.name, None, there.health, there.because)
+        return
+    for g, device in enumerate(there.devices):
+        if not device.healthy and (suits is None or suits[node, g]):
+            yield Out(there.name, g, Health.DRAINED, device.because)
+
+
+def _broken(hw: Hardware) -> Bools:
+    """Devices that are there, and not healthy."""
+    found: Bools | None = hw.derived.get("broken")
+    if found is None:
+        found = hw.derived["broken"] = (hw.gpu_model >= 0) & ~hw.gpu_healthy
+    return found
+
+
+def _room_in_service(hw: Hardware, room: Room) -> Room:
+    """The room if nothing ran, and what is out of service were still out."""
+    free: Room | None = hw.derived.get("free")
+    if free is None:
+        free = hw.derived["free"] = hw.free_room()
+    return Room(
+        cpus=free.cpus,
+        memory=free.memory,
+        disk=free.disk,
+        gpu=free.gpu,
+        is_open=room.is_open,
+        kinds=free.kinds,
+    )
 
 
 def _no_room(hw: Hardware, room: Room, shape: Shape) -> Reason:
     """Relax one check after the other: the one whose absence helps is the one that decides."""
-    checks = [check for check in amounts_by_node(hw, room, shape) if check[2]]
+    amounts = amounts_by_node(hw, room, shape)
+    checks = [check for check in amounts if check[2]] or amounts[:1]
     static = room.is_open & labelled(hw, shape.labels) if shape.labels else room.is_open
-    for what, amounts, asked in checks:
+    for what, free, asked in checks:
         rest = static
         for other, others, other_asked in checks:
             if other != what:
                 rest = rest & (others >= other_asked)
-        among = np.where(rest, amounts, -1)
+        among = np.where(rest, free, -1)
         best = int(among.argmax()) if among.size else 0
         if among.size and 0 <= among[best] < asked:
             return NoRoom(what, asked, int(among[best]), hw.nodes[best].name)
-    for what, _, asked in checks:
-        return NoRoom(what, asked, 0, None)
-    return NoNodeUp()
+    what, _, asked = checks[0]
+    return NoRoom(what, asked, 0, None)
 
 
 def amounts_by_node(hw: Hardware, room: Room, shape: Shape) -> list[tuple[str, Ints, int]]:

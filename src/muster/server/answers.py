@@ -117,6 +117,7 @@ class DeviceView(msgspec.Struct):
     model: str
     memory_bytes: int | None
     healthy: bool
+    reason: str | None  # why it is not
 
 
 class Amounts(msgspec.Struct):
@@ -128,6 +129,7 @@ class Amounts(msgspec.Struct):
 class NodeView(msgspec.Struct):
     name: str
     health: str
+    reason: str | None  # why it is not up
     cpus: float
     memory_bytes: int
     disk_bytes: int

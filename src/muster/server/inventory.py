@@ -12,8 +12,10 @@ from muster.application.names import parse_name
 from muster.engines.local.grants import Grant
 from muster.engines.local.logs import log_name
 from muster.home import Home
-from muster.model.errors import UnknownChoice
+from muster.model.errors import BadInput, UnknownChoice
+from muster.model.events import DeviceHealth, NodeHealth
 from muster.model.job import JobId
+from muster.model.node import Device
 from muster.model.resources import NOTHING, Resources
 from muster.model.tenancy import Quota
 from muster.model.units import DAY, MILLI
@@ -22,6 +24,7 @@ from muster.server.config_tables import Config
 from muster.server.errors import Forbidden, NotFound
 from muster.server.people import Person, Role, new_token, token_hash
 from muster.server.service import Service
+from muster.server.upkeep import draining, resuming
 from muster.steward.oversized import Oversized
 from muster.store.rows import Token
 
@@ -56,10 +59,11 @@ class Place:
                 answers.NodeView(
                     name=node.name,
                     health=node.health.value,
+                    reason=node.because or None,
                     cpus=node.cpus_milli / MILLI,
                     memory_bytes=node.memory_bytes,
                     disk_bytes=node.disk_bytes,
-                    devices=[answers.DeviceView(d.model, d.memory_bytes, d.healthy) for d in node.devices],
+                    devices=[_device(device) for device in node.devices],
                     held=_amounts(held.get(node.name, NOTHING)),
                     jobs=len(jobs.get(node.name, ())),
                     limits=limits,
@@ -67,6 +71,31 @@ class Place:
                 for node in fold.nodes.values()
             ]
         )
+
+    async def drain(self, person: Person, name: str, device: int | None, because: str) -> answers.NodeView:
+        """Nothing new starts there; what runs goes on."""
+        self._check_admin(person, "drain nodes")
+        because = " ".join(because.split())
+        if not because:
+            raise BadInput("say why, for those who find it drained: because")
+        service = self._service
+        return await self._noted(
+            draining(service.fold, service.now(), name, device, f"{person.name}: {because}")
+        )
+
+    async def resume(self, person: Person, name: str, device: int | None) -> answers.NodeView:
+        """What was drained takes jobs again."""
+        self._check_admin(person, "resume nodes")
+        return await self._noted(resuming(self._service.fold, self._service.now(), name, device))
+
+    async def _noted(self, event: NodeHealth | DeviceHealth) -> answers.NodeView:
+        self._service.note(event)
+        await self._service.durable()
+        return next(view for view in self.nodes().nodes if view.name == event.node)
+
+    def _check_admin(self, person: Person, what: str) -> None:
+        if person.role != "admin":
+            raise Forbidden(f"only an admin may {what}")
 
     def teams(self) -> answers.Teams:
         fold = self._service.fold
@@ -137,8 +166,7 @@ class Place:
         )
 
     async def new_token(self, person: Person, user: str, role: str, days: float) -> answers.Token:
-        if person.role != "admin":
-            raise Forbidden("only an admin may make tokens")
+        self._check_admin(person, "make tokens")
         if role not in get_args(Role):
             raise UnknownChoice("role", role, list(get_args(Role)))
         token = new_token()
@@ -164,6 +192,10 @@ def _oversized(one: Oversized) -> answers.Oversized:
         saved_memory_byte_seconds=float(one.saved.memory_bytes),
         text=str(one),
     )
+
+
+def _device(device: Device) -> answers.DeviceView:
+    return answers.DeviceView(device.model, device.memory_bytes, device.healthy, device.because or None)
 
 
 def _amounts(held: Resources) -> answers.Amounts:

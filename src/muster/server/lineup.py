@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 
 from muster.model.events import Placed
 from muster.model.job import Job, JobId
-from muster.model.node import Health
 from muster.model.plan import Start
 from muster.model.snapshot import LaneKey, Running, Waiting
 from muster.model.state import State
@@ -97,7 +96,7 @@ class LineUp:
 def _can_be_followed(head: Running, lane: LaneKey, fold: Fold, now: float) -> bool:
     if head.state not in _ALIVE or head.elapsed(now) > _SHORT_SECONDS or LaneKey.of(head.job) != lane:
         return False
-    return all(fold.nodes[seat.node].health is Health.UP for seat in head.seats)
+    return fold.is_open(head.seats)
 
 
 class _Line:

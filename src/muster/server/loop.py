@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from muster.engines.base import Engine
 from muster.model.events import (
     ArraySubmitted,
+    DeviceHealth,
     Event,
     Evicting,
     Exited,
@@ -44,6 +45,7 @@ CHANGES = (
     StoodDown,
     NodeSeen,
     NodeHealth,
+    DeviceHealth,
     TeamSet,
 )
 

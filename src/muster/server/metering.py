@@ -72,7 +72,7 @@ class Metering:
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
         self._upkeep = Upkeep(self._journal, settings.retention)
-        self.after_a_look: Callable[[], None] = lambda: None
+        self.after_a_look: Callable[[NodeReading | None], None] | None = None  # given the look before
 
     @property
     def silent(self) -> dict[str, float]:
@@ -163,10 +163,11 @@ class Metering:
         self._looking = False
         if readings is None:
             return
-        self.node = readings.node
+        before, self.node = self.node, readings.node
         for reading in readings.readings:
             self._take(reading)
-        self.after_a_look()
+        if self.after_a_look is not None:
+            self.after_a_look(before)
 
     def _take(self, reading: Reading) -> None:
         key = (reading.job, reading.attempt)

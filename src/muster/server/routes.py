@@ -64,6 +64,15 @@ class StopBody(msgspec.Struct, forbid_unknown_fields=True):
     grace_seconds: Grace | None = None
 
 
+class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
+    because: Annotated[Sentence, msgspec.Meta(min_length=1)]
+    device: Count | None = None  # of its GPUs; None: all of the node
+
+
+class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    device: Count | None = None
+
+
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing to say."""
 
@@ -204,6 +213,13 @@ class Routes:
     async def nodes(self, _: Call) -> answers.Nodes:
         return self._place.nodes()
 
+    async def drain(self, call: Call) -> answers.NodeView:
+        body: DrainBody = call.body
+        return await self._place.drain(call.person, call.path[0], body.device, body.because)
+
+    async def resume_node(self, call: Call) -> answers.NodeView:
+        return await self._place.resume(call.person, call.path[0], call.body.device)
+
     async def teams(self, _: Call) -> answers.Teams:
         return self._place.teams()
 
@@ -228,7 +244,7 @@ class Routes:
         return describe(self.table())
 
     def table(self) -> list[Route]:
-        return [*self._of_jobs(), *self._of_one_job(), *self._of_the_place()]
+        return [*self._of_jobs(), *self._of_one_job(), *self._of_nodes(), *self._of_the_place()]
 
     def _of_jobs(self) -> list[Route]:
         submitting = (403, 404, 413, 507)
@@ -314,10 +330,19 @@ class Routes:
             ),
         ]
 
+    def _of_nodes(self) -> list[Route]:
+        node, view = f"{_V1}/nodes/{{id}}", answers.NodeView
+        drain, resume = "Let nothing new start there; what runs goes on.", "Let jobs start there again."
+        errors = (403, 409, 507)
+        return [
+            Route("GET", f"{_V1}/nodes", self.nodes, answers.Nodes, "The machines."),
+            Route("POST", f"{node}/drain", self.drain, view, drain, body=DrainBody, errors=errors),
+            Route("POST", f"{node}/resume", self.resume_node, view, resume, body=ResumeBody, errors=errors),
+        ]
+
     def _of_the_place(self) -> list[Route]:
         a = answers
         return [
-            Route("GET", f"{_V1}/nodes", self.nodes, a.Nodes, "The machines."),
             Route("GET", f"{_V1}/teams", self.teams, a.Teams, "The teams."),
             Route("GET", f"{_V1}/whoami", self.whoami, a.Whoami, "Who you are here."),
             Route("GET", f"{_V1}/health", self.health, a.Health, "How the server is."),

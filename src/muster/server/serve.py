@@ -115,8 +115,8 @@ class _Server:
 
     def _meter(self, service: Service) -> None:
         metering = Metering(self._home, service, self._config.monitor)
-        watching = self._watching = Watching(self._fold, metering, self._config.findings, service.note)
-        metering.after_a_look = lambda: watching.look(service.now())
+        watching = self._watching = Watching(self._fold, metering, self._config.findings, service)
+        metering.after_a_look = lambda before: watching.look(service.now(), before)
         service.metering = metering
         service.endings = Endings(self._fold, metering, self._journal, self._config.mend)
 

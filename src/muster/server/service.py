@@ -25,9 +25,11 @@ from muster.engines.local.engine import LocalEngine
 from muster.home import Home
 from muster.model.errors import IllegalTransition, MusterError
 from muster.model.events import (
+    DeviceHealth,
     Event,
     Evicting,
     Exited,
+    NodeHealth,
     NodeSeen,
     Outcome,
     Placed,
@@ -39,6 +41,7 @@ from muster.model.events import (
     Withdrawn,
 )
 from muster.model.job import Job, JobId
+from muster.model.node import found_again
 from muster.model.plan import Action, Evict, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
 from muster.model.snapshot import Running, Snapshot
@@ -50,68 +53,28 @@ from muster.server.answers import JobView
 from muster.server.endings import Endings
 from muster.server.errors import StoreTrouble
 from muster.server.lineup import LineUp
+from muster.server.looking import Looking
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.metering import Metering
+from muster.server.parcel import Parcel
 from muster.server.stream import Stream
+from muster.server.upkeep import draining
 from muster.server.views import Views
 from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
-from muster.store.records import Record
-from muster.store.rows import Batch, EndedJob, Estimate, PastRow, Token
+from muster.store.rows import EndedJob, Estimate, Token
 
 log = logging.getLogger("muster")
 
 _QUICK_SECONDS = 0.005  # a cycle that takes longer goes to a thread
 _LATE_SECONDS = 0.02  # after which even what nobody waits for is written down
 _RECENT = 2000  # ended jobs whose last view is kept at hand
-_MOST_ENDED = 100_000  # that are listed when all are asked for
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 5.0, 10 * MINUTE
 _RETRIED = frozenset({Outcome.FAILED, Outcome.NODE_LOST})
 
 
-class Parcel:
-    """The events of a turn, and what follows once they are durable."""
-
-    __slots__ = (
-        "actions",
-        "blobs",
-        "changed",
-        "ended",
-        "estimates",
-        "events",
-        "past",
-        "settled",
-        "started",
-        "submitted",
-        "tokens",
-        "waiters",
-    )
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.ended: list[EndedJob] = []
-        self.blobs: dict[str, bytes] = {}
-        self.estimates: list[Estimate] = []
-        self.past: list[PastRow] = []
-        self.started: dict[JobId, float] = {}  # of jobs whose start had been estimated
-        self.tokens: list[Token] = []
-        self.actions: list[Action] = []
-        self.settled: list[tuple[JobId, int]] = []
-        self.submitted: list[JobId] = []
-        self.changed: set[JobId] = set()
-        self.waiters: list[asyncio.Future[None]] = []
-
-    @property
-    def is_urgent(self) -> bool:
-        return bool(self.actions or self.waiters)
-
-    @property
-    def has_anything(self) -> bool:
-        return bool(self.is_urgent or self.events or self.settled or self.estimates)
-
-
-class Service:
+class Service(Looking):
     """What the routes call and the engine feeds."""
 
     def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: LocalEngine) -> None:
@@ -145,13 +108,16 @@ class Service:
         now = self.now()
         if self.metering is not None:
             self.metering.begin(now)
-        for node in self.engine.nodes():
-            if self.fold.nodes.get(node.name) != node:
+        for found in self.engine.nodes():
+            known = self.fold.nodes.get(found.name)
+            node = found if known is None else found_again(found, known)
+            if node != known:
                 self.note(NodeSeen(now, node))
         self.set_teams(teams)
         for fact in self.engine.observe(0.0):  # what happened while nobody listened
             self._take(fact)
         self._reconcile()
+        self._dissolve_closed_lines()  # if nobody was recalled before the end
         self._loop.add_reader(self.engine.fileno(), self.stir)
         self.stir()
 
@@ -225,6 +191,8 @@ class Service:
             if isinstance(event, Evicting):  # whoever it leaves for gets the seats
                 self._dissolve_line(event.job)
             self.fold.apply(event)
+            if isinstance(event, NodeHealth | DeviceHealth):
+                self._dissolve_closed_lines()
         if self.metering is not None:
             self.metering.saw(event, self._placed_job(event))
         self._parcel.events.append(event)
@@ -241,6 +209,20 @@ class Service:
     def _placed_job(self, event: Event) -> Job | None:
         running = self.fold.records[event.job].running if isinstance(event, Placed) else None
         return None if running is None else running.job
+
+    def quarantine(self, node: str, device: int | None, because: str) -> None:
+        """Muster's own: nothing new starts on the node, or that GPU, until a person brings it back.
+
+        What is drained or down already stays so, for the reason that was given first.
+        """
+        try:
+            event = draining(self.fold, self.now(), node, device, because)
+        except IllegalTransition as known:
+            log.debug("%s", known)
+            return
+        self.note(event)
+        what, gpu = (node, "") if device is None else (f"GPU {device} of {node}", f" --gpu {device}")
+        log.warning("%s is drained: %s; once it is well: muster node resume %s%s", what, because, node, gpu)
 
     def keep_blob(self, key: str, body: bytes) -> None:
         self._parcel.blobs[key] = body
@@ -407,11 +389,16 @@ class Service:
         self.plan = self.views.plan = plan
         for fact, action in tuple(consequences_of(plan, snap, now)):
             try:
+                self._check_open(fact)
                 self.note(fact, *(() if action is None else (action,)))
             except MusterError as error:  # it happened while the cycle ran
                 log.debug("dropped %s: %s", fact, error)
                 self._stale = True
         self._wake_at(plan.wake_at)
+
+    def _check_open(self, fact: Event) -> None:
+        if isinstance(fact, Placed) and not self.fold.is_open(fact.seats):
+            raise IllegalTransition(f"what job {fact.job} was to have is out of service")
 
     # --- Lines --------------------------------------------------------------------------------------
 
@@ -437,6 +424,12 @@ class Service:
             self._line_up.recalled(one.job.id)
             self._act(Recall(one.job.id, one.attempt))
         self.stir()
+
+    def _dissolve_closed_lines(self) -> None:
+        """Nobody starts any more where something was drained or is down."""
+        for head in list(self.fold.running.values()):
+            if not self.fold.is_open(head.seats):
+                self._dissolve_line(head.job.id)
 
     def _wake_at(self, at: float | None) -> None:
         if self._waker is not None:
@@ -468,16 +461,7 @@ class Service:
             return
         self._parcel = Parcel()
         self._under_way.append(parcel)
-        batch = Batch(
-            events=parcel.events,
-            ended=parcel.ended,
-            blobs=parcel.blobs,
-            estimates=parcel.estimates,
-            started=parcel.started,
-            past=parcel.past,
-            tokens=parcel.tokens,
-        )
-        self.journal.write(batch, self._when_durable(parcel))
+        self.journal.write(parcel.batch(), self._when_durable(parcel))
         if self.journal.image_due():
             self.journal.take_image(self.fold)
 
@@ -538,56 +522,6 @@ class Service:
                 self.note(Vacated(now, record.running.job.id, attempt, "could not be written down"))
             if record.waiting is not None:
                 self.note(Withdrawn(now, record.waiting.job.id))
-
-    # --- Looking ------------------------------------------------------------------------------------
-
-    def is_known(self, job_id: JobId) -> bool:
-        return job_id in self.fold.records or job_id in self.fold.arrays
-
-    def look_up(self, job_id: JobId) -> JobView | None:
-        """A job or an array: living, ended lately, or long ago."""
-        record = self.fold.records.get(job_id)
-        if record is not None and record.outcome is None:
-            return self.views.live(record)
-        array = self.fold.arrays.get(job_id)
-        if array is not None:
-            return self.views.array(array)
-        if job_id in self.recent:
-            return self.recent[job_id]
-        found = self.journal.job(job_id)
-        return None if found is None else msgspec.json.decode(found.body, type=JobView)
-
-    def outcome_of(self, job_id: JobId) -> Outcome | None:
-        """How a job or an array has ended, lately or long ago."""
-        view = self.look_up(job_id)
-        return None if view is None else view.outcome
-
-    def listed(self, limit: int | None, *, ended: bool, members: bool) -> tuple[list[JobView], int]:
-        """All that live, and if asked those that have ended, the newest first."""
-        views, more = self.views.listed(limit, members=members)
-        if ended and (limit is None or len(views) < limit):
-            left = None if limit is None else limit - len(views)
-            views += self._ended(left)
-        return views, more
-
-    def _ended(self, limit: int | None) -> list[JobView]:
-        """From memory as far as it goes, then from history."""
-        views = list(reversed(self.recent.values()))[:limit]
-        if limit is None or len(views) < limit:
-            known = {view.id for view in views}
-            found = self.journal.jobs_ended(_MOST_ENDED if limit is None else limit)
-            old = (msgspec.json.decode(row.body, type=JobView) for row in found)
-            views += [view for view in old if view.id not in known]
-        return views[:limit]
-
-    def members_of(self, job_id: JobId) -> list[Record]:
-        """The records of a job, or of an array's members, that have not ended."""
-        if job_id in self.fold.arrays:
-            start = f"{job_id}_"
-            found = [r for i, r in self.fold.records.items() if i.startswith(start)]
-        else:
-            found = [r for r in (self.fold.records.get(job_id),) if r is not None]
-        return [r for r in found if r.outcome is None]
 
 
 def _timed_cycle(snap: Snapshot, policy: Policy, now: float) -> tuple[Plan, float]:

@@ -1,55 +1,115 @@
-"""Once a minute the steward looks at what runs; what it finds is noted, told, or acted on, as the rules say.
+"""The steward looks at what runs, once a minute; what it finds is noted, told, or acted on, as the rules say.
 
 What was done about a finding is in the journal (``Found``), so a restart warns nobody anew. A finding itself
 is not: it follows from the minutes, which begin again; whoever was idle before a restart has to be so for a
 while longer.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import get_args
+from collections.abc import Iterable, Iterator
+from typing import Protocol, get_args
 
 from muster.model.events import Event, Found, Stopping, Suspended
 from muster.model.job import JobId
+from muster.model.node import Health
 from muster.model.plan import Action, Stop, Suspend
 from muster.model.snapshot import Running
 from muster.model.state import State
 from muster.model.units import MINUTE
+from muster.model.usage import NodeReading
 from muster.server.metering import Metering
-from muster.steward.find import find
+from muster.steward.faults import Fault, QuarantineRules, quarantine
+from muster.steward.find import find, find_gpu_memory
 from muster.steward.findings import Finding, Kind, Subject
+from muster.steward.noticed import new_faults
 from muster.steward.respond import Answer, Handled, Note, Step, StopIt, SuspendIt, Warn, respond
 from muster.steward.rules import Rules
 from muster.steward.watch import Watched
 from muster.store.fold import Fold
 
-Noting = Callable[..., None]  # an event, and the actions that follow from it
+_QUARANTINE = QuarantineRules()
 
 _ACTS: dict[type[Step], str] = {Note: "note", Warn: "warn", SuspendIt: "suspend", StopIt: "stop"}
+
+
+class Acting(Protocol):
+    """What is needed of the service."""
+
+    def note(self, event: Event, *actions: Action) -> None: ...
+
+    def quarantine(self, node: str, device: int | None, because: str) -> None: ...
 
 
 class Watching:
     """The steward's eyes on what runs."""
 
-    def __init__(self, fold: Fold, metering: Metering, rules: Rules, note: Noting) -> None:
-        self._fold, self._metering, self.rules, self._note = fold, metering, rules, note
+    def __init__(self, fold: Fold, metering: Metering, rules: Rules, acts: Acting) -> None:
+        self._fold, self._metering, self.rules, self._acts = fold, metering, rules, acts
+        self.faults: list[Fault] = []  # of the last while
+        self._out: set[tuple[str, int]] = set()  # devices that are out of service
         self._handled: tuple[Handled, ...] = tuple(_handled(fold.findings.values()))
         self._looked_at = 0.0
+        self._lasting: list[Finding] = []  # idle and stuck, as of the last minute
         self.findings: dict[JobId, tuple[Finding, ...]] = {}  # as of the last look
 
-    def look(self, now: float) -> None:
-        """Look if a minute has passed; note what follows."""
-        if now - self._looked_at < MINUTE and now >= self._looked_at:
-            return
-        self._looked_at = now
-        found = [f for watched in self._watched() for f in find(watched, self.rules, now)]
+    def look(self, now: float, before: NodeReading | None) -> None:
+        """Look at the hardware, and at what runs; note what follows."""
+        self._look_at_hardware(now, before)
+        if not 0 <= now - self._looked_at < MINUTE:
+            self._looked_at = now
+            lasting = [f for watched in self._watched() for f in find(watched, self.rules, now)]
+            self._lasting = [f for f in lasting if f.kind != "gpu-memory"]
+        self._lasting = list(filter(self._is_there, self._lasting))
+        found = [*self._lasting, *self._over_gpu_memory(now)]
         self.findings = {}
         for finding in found:
             self.findings[finding.job] = (*self.findings.get(finding.job, ()), finding)
-        answer: Answer = respond(found, self._handled, self.rules, now)
+        self._follow(respond(found, self._handled, self.rules, now), now)
+
+    def _is_there(self, finding: Finding) -> bool:
+        running = self._fold.running.get(finding.job)
+        alive = (State.RUNNING, State.SUSPENDED)
+        return running is not None and running.attempt == finding.attempt and running.state in alive
+
+    def _over_gpu_memory(self, now: float) -> Iterator[Finding]:
+        """At every look: who takes more than its share endangers its neighbours."""
+        for running in list(self._fold.running.values()):
+            if running.state is State.RUNNING and running.seats[0].shape.shares_gpu:
+                yield from find_gpu_memory(self._one(running), self.rules, now)
+
+    def _follow(self, answer: Answer, now: float) -> None:
         self._handled = answer.handled
         for step in answer.steps:
             for event, *actions in self._consequences(step, now):
-                self._note(event, *actions)
+                self._acts.note(event, *actions)
+
+    def _look_at_hardware(self, now: float, before: NodeReading | None) -> None:
+        after = self._metering.node
+        if after is None or not after.gpus:
+            return
+        self._forget_what_was_mended()
+        for node in self._fold.nodes:  # there is one
+            faults = list(new_faults(before, after, node, self._holders()))
+            if not faults:
+                return
+            since = now - _QUARANTINE.within_seconds
+            self.faults = [*(fault for fault in self.faults if fault.at > since), *faults]
+            for bad in quarantine(self.faults, _QUARANTINE, now):
+                self._acts.quarantine(bad.node, bad.device, bad.because)
+
+    def _forget_what_was_mended(self) -> None:
+        """What a person has brought back is judged by what happens from then on."""
+        out = {
+            (node.name, index)
+            for node in self._fold.nodes.values()
+            for index, device in enumerate(node.devices)
+            if not device.healthy or node.health is not Health.UP
+        }
+        mended, self._out = self._out - out, out
+        self.faults = [fault for fault in self.faults if (fault.node, fault.device) not in mended]
+
+    def _holders(self) -> dict[int, JobId]:
+        running = self._fold.running.values()
+        return {device: r.job.id for r in running for seat in r.seats for device in seat.devices}
 
     def _watched(self) -> Iterator[Watched]:
         for running in list(self._fold.running.values()):

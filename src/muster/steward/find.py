@@ -17,10 +17,10 @@ def find(watched: Watched, rules: Rules, now: float) -> tuple[Finding, ...]:
     """All that is found, most urgent first."""
     stuck = find_stuck(watched, rules, now)
     idle = find_idle(watched, rules, now)
-    return (*_gpu_memory(watched, rules, now), *idle, *(() if stuck is None else (stuck,)))
+    return (*find_gpu_memory(watched, rules, now), *idle, *(() if stuck is None else (stuck,)))
 
 
-def _gpu_memory(watched: Watched, rules: Rules, now: float) -> Iterator[Finding]:
+def find_gpu_memory(watched: Watched, rules: Rules, now: float) -> Iterator[Finding]:
     """Devices of which the attempt takes more than it was granted. A whole one can't be exceeded."""
     newest = watched.newest
     if newest is None or now - newest.at > rules.silent_seconds:

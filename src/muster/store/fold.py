@@ -15,6 +15,7 @@ import msgspec
 from muster.model.errors import BadInput, IllegalTransition
 from muster.model.events import (
     ArraySubmitted,
+    DeviceHealth,
     Event,
     Evicting,
     Exited,
@@ -42,7 +43,7 @@ from muster.model.history import HistoryBook
 from muster.model.job import Job, JobId
 from muster.model.lives import LivesBook
 from muster.model.mix import MixCounter
-from muster.model.node import Health, Node
+from muster.model.node import Node
 from muster.model.policy import ROTATING, Policy
 from muster.model.resources import Resources
 from muster.model.room import Hardware, Room, held_by
@@ -254,20 +255,6 @@ class Fold(Seats):
     def _found(self, event: Found) -> None:
         self._moved(event.job, event)
         self.findings[event.job] = (*self.findings.get(event.job, ()), event)
-
-    def _node_seen(self, event: NodeSeen) -> None:
-        self._nodes[event.node.name] = event.node
-        self._inventory_changed = True
-
-    def _node_health(self, event: NodeHealth) -> None:
-        node = self._nodes.get(event.node)
-        if node is None:
-            raise BadInput(f"there is no node {event.node}")
-        self._nodes[event.node] = msgspec.structs.replace(node, health=event.health)
-        if not self._inventory_changed:
-            i = self._hardware.index[event.node]
-            self._room.is_open[i] = event.health is Health.UP
-            self._room.log.nodes.append(i)
 
     def _team_set(self, event: TeamSet) -> None:
         teams = {**self._teams, event.team.name: event.team}
@@ -522,5 +509,6 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Found: Fold._found,
     NodeSeen: Fold._node_seen,
     NodeHealth: Fold._node_health,
+    DeviceHealth: Fold._device_health,
     TeamSet: Fold._team_set,
 }

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from muster.model.errors import IllegalTransition
-from muster.model.events import Found, Seat
+from muster.model.errors import BadInput, IllegalTransition
+from muster.model.events import DeviceHealth, Found, NodeHealth, NodeSeen, Seat
 from muster.model.job import Job, JobId
-from muster.model.node import Node
+from muster.model.node import Health, Node
 from muster.model.policy import Policy
 from muster.model.resources import NOTHING, Resources
 from muster.model.room import Hardware
@@ -55,6 +55,41 @@ class Seats:
         """Everybody who is lined up."""
         found = (self.records[follower].running for follower in self._lined_up.values())
         return [running for running in found if running is not None]
+
+    # --- Nodes -----------------------------------------------------------------------------------------
+
+    def is_open(self, seats: Sequence[Seat]) -> bool:
+        """Whether something new may start there: nothing of it was drained, or is down."""
+        return all(_takes_new(self._nodes[seat.node], seat) for seat in seats)
+
+    def _node_seen(self, event: NodeSeen) -> None:
+        self._nodes[event.node.name] = event.node
+        self._inventory_changed = True
+
+    def _node_health(self, event: NodeHealth) -> None:
+        is_up = event.health is Health.UP
+        because = "" if is_up else event.because
+        node = msgspec.structs.replace(self._known(event.node), health=event.health, because=because)
+        self._nodes[node.name] = node
+        i = self._hardware.index[node.name]
+        self._hardware = self._hardware.with_node(node)
+        self._room.is_open[i] = is_up
+        self._room.log.nodes.append(i)
+
+    def _device_health(self, event: DeviceHealth) -> None:
+        node = self._known(event.node)
+        if not 0 <= event.device < len(node.devices):
+            raise BadInput(f"node {node.name} has no GPU {event.device}")
+        because = "" if event.healthy else event.because
+        device = msgspec.structs.replace(node.devices[event.device], healthy=event.healthy, because=because)
+        self._nodes[node.name] = node.with_device(event.device, device)
+        self._inventory_changed = True
+
+    def _known(self, name: str) -> Node:
+        node = self._nodes.get(name)
+        if node is None:
+            raise BadInput(f"there is no node {name}")
+        return node
 
     # --- Taking and leaving ----------------------------------------------------------------------------
 
@@ -181,3 +216,8 @@ class Seats:
             entry = record.waiting or record.running
             if entry is not None:
                 self._count(entry.job, 1)
+
+
+def _takes_new(node: Node, seat: Seat) -> bool:
+    there = range(len(node.devices))  # a node may come back with fewer
+    return node.health is Health.UP and all(g in there and node.devices[g].healthy for g in seat.devices)

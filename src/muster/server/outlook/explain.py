@@ -219,7 +219,8 @@ def _show(resource: int, amount: int) -> str:
 
 
 def _named(sentence: str, job_id: JobId) -> str:
-    return sentence.replace(" ID", f" {job_id}")
+    """With the job's own id where a command would have it. What people have written is left alone."""
+    return sentence.replace("muster release ID", f"muster release {job_id}")
 
 
 def _text_of_running(running: Running, now: float, show_time: ShowTime) -> str:

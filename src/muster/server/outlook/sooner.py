@@ -11,7 +11,7 @@ import msgspec
 
 from muster.model.job import Gang, Job, Part, Priority, Together
 from muster.model.policy import Policy
-from muster.model.reasons import BehindPromise, NoRoom, NoRoomTogether, QuotaReached, Reason
+from muster.model.reasons import BehindPromise, NoRoom, NoRoomTogether, OutOfService, QuotaReached, Reason
 from muster.model.snapshot import Snapshot, Waiting
 from muster.model.units import GIB, HOUR, MIB, MILLI, MINUTE
 from muster.schedule import schedule
@@ -29,6 +29,8 @@ def changes(
 ) -> Iterator[Change]:
     """What may help, the most promising first."""
     job = waiting.job
+    if isinstance(reason, OutOfService):
+        reason = reason.short
     if len(job.gang.parts) == 1:
         yield from _smaller(job, job.gang.parts[0], reason)
     if any(p.shape.gpu_models for p in job.gang.parts):
