@@ -45,6 +45,11 @@ class Home:
         return self.path / "keeper"
 
     @property
+    def clock(self) -> "Path":
+        """From when on time is reckoned on this machine."""
+        return self.keeper / "clock"
+
+    @property
     def configuration(self) -> "Path":
         return self.path / "muster.toml"
 

@@ -103,7 +103,7 @@ def test_quota_says_what_is_left() -> None:
     c.running(team="nlp", gpus=3, on="a")
     reason = c.expect(c.waiting(team="nlp", gpus=2)).waits(because=QuotaReached)
     assert reason.sentence() == (
-        "team nlp has 1 GPUs left of its quota and what it may borrow; this asks 2 GPUs"
+        "team nlp has 1 GPU left of its quota and what it may borrow; this asks 2 GPUs"
     )
 
 

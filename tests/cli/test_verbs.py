@@ -206,12 +206,23 @@ def test_names_can_t_paint_the_terminal(server: Canned, capsys: Said) -> None:
 
 
 def test_show_tells_what_is_known(server: Canned, capsys: Said) -> None:
-    limits = [{"what": "memory", "amount": "8G", "how": "enforced", "by": "cgroup v2"}]
+    amounts = {
+        "cpu share": 1.0,
+        "memory": 8.0 * (1 << 30),
+        "pids": 4096.0,
+        "time": 7200.0,
+        "log": 256.0 * (1 << 20),
+    }
+    limits = [{"what": w, "amount": a, "how": "enforced", "by": "cgroup v2"} for w, a in amounts.items()]
     server.answers["GET /jobs/12"] = {**ended("FAILED", exit_code=3), "limits": limits}
     assert run(["show", "12"]) == 0
     out = capsys.readouterr().out
     assert "FAILED, exit code 3" in out
-    assert "memory 8G enforced" in out
+    assert "asks        4 GPUs, 1 cpu, 8G memory\n" in out
+    assert (
+        "cpu share 1 enforced, memory 8G enforced, pids 4096 enforced, time 2h enforced, log 256M enforced\n"
+        in out
+    )
     assert run(["show", "12", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["exit_code"] == 3
 

@@ -14,8 +14,9 @@ from local_bench import LocalLab, lives, needs, pid_in, until
 
 from muster.home import Home
 from muster.model.events import Exited, Outcome, Resumed, Started, Suspended, Vacated
-from muster.model.job import Checkpoint, Shape
+from muster.model.job import Checkpoint, Job, Shape
 from muster.model.plan import Evict, Resume, Stop, Suspend
+from muster.model.run import Notice
 from muster.model.units import MIB
 
 # --- Ending ---------------------------------------------------------------------------------------
@@ -57,6 +58,20 @@ def test_what_daemonises_and_forgets_who_it_was_is_stopped_too(lab: LocalLab, tm
     assert not lives(daemon)
 
 
+def test_a_job_of_the_same_id_in_another_home_is_left_alone(tmp_path: Path) -> None:
+    mine, yours = LocalLab(cgroups=False), LocalLab(cgroups=False)
+    try:
+        job = mine.sh("a", "sleep 60")
+        yours.sh("a", f"echo $$ >{tmp_path}/pid; exec sleep 60")
+        pid = pid_in(tmp_path / "pid")
+        mine.engine.act(Stop("a", 1, "enough", 0.0))
+        assert mine.wait(Exited, job).outcome is Outcome.STOPPED
+        assert lives(pid)
+    finally:
+        mine.close()
+        yours.close()
+
+
 def test_a_suspended_job_uses_no_cpu_until_it_is_resumed(either: LocalLab, tmp_path: Path) -> None:
     job = either.sh("a", f"echo $$ >{tmp_path}/pid; while :; do :; done")
     pid = pid_in(tmp_path / "pid")
@@ -83,6 +98,73 @@ def test_a_suspended_job_can_be_stopped_and_hears_of_it(either: LocalLab) -> Non
     assert "told\n" in either.log("a")
 
 
+# Says what it hears, and ends when it is asked to.
+_LISTENS = "trap 'echo warned' USR1; trap 'echo asked; exit 0' TERM; echo here; while :; do sleep 0.02; done"
+_NOTICE = Notice(signal.SIGUSR1, 0.3)
+
+
+def listening(lab: LocalLab, grace_seconds: float = 0.5) -> Job:
+    job = lab.sh("a", _LISTENS, notice=_NOTICE, grace_seconds=grace_seconds)
+    until(lambda: lab.log("a") == "here\n", "it to listen")
+    return job
+
+
+def heard(lab: LocalLab) -> list[str]:
+    return [line for line in lab.log("a").splitlines() if line in ("warned", "asked")]
+
+
+def test_who_is_evicted_is_warned_first_as_before_its_time_limit(either: LocalLab) -> None:
+    job = listening(either)
+    told_at = time.monotonic()
+    either.engine.act(Evict("a", 1, "priority"))
+    either.wait(Vacated, job)
+    assert heard(either) == ["warned", "asked"]
+    assert time.monotonic() - told_at >= 0.3
+
+
+def test_who_is_warned_may_end_before_it_is_asked_to(lab: LocalLab) -> None:
+    script = "trap 'echo saved; exit 0' USR1; echo here; while :; do sleep 0.02; done"
+    notice = Notice(signal.SIGUSR1, 20.0)
+    job = lab.sh("a", script, notice=notice, checkpoint=Checkpoint())
+    until(lambda: lab.log("a") == "here\n", "it to listen")
+    lab.engine.act(Evict("a", 1, "priority"))
+    assert lab.wait(Vacated, job).lost_seconds == 0.0
+    assert lab.log("a") == "here\nsaved\n"
+
+
+@pytest.mark.parametrize(("grace_seconds", "hears"), [(None, ["asked"]), (5.0, ["warned", "asked"])])
+def test_a_stop_warns_if_it_leaves_more_time_than_the_grace(
+    lab: LocalLab, grace_seconds: float | None, hears: list[str]
+) -> None:
+    job = listening(lab)
+    lab.engine.act(Stop("a", 1, "enough", grace_seconds))
+    assert lab.wait(Exited, job).outcome is Outcome.STOPPED
+    assert heard(lab) == hears
+
+
+def test_a_stop_does_not_wait_for_the_warning_of_an_eviction(lab: LocalLab) -> None:
+    notice = Notice(signal.SIGUSR1, 30.0)
+    job = lab.sh("a", _LISTENS, notice=notice, grace_seconds=5.0)
+    until(lambda: lab.log("a") == "here\n", "it to listen")
+    lab.engine.act(Evict("a", 1, "priority"))
+    lab.engine.flush()
+    until(lambda: heard(lab) == ["warned"], "the warning")
+    lab.engine.act(Stop("a", 1, "enough"))
+    assert lab.wait(Exited, job).outcome is Outcome.STOPPED
+    assert heard(lab) == ["warned", "asked"]
+
+
+def test_a_warning_is_followed_by_the_rest_even_if_the_keeper_is_replaced(lab: LocalLab) -> None:
+    job = lab.sh("a", _LISTENS, notice=Notice(signal.SIGUSR1, 1.0), grace_seconds=5.0)
+    until(lambda: lab.log("a") == "here\n", "it to listen")
+    lab.engine.act(Evict("a", 1, "priority"))
+    lab.engine.flush()
+    until(lambda: heard(lab) == ["warned"], "the warning")
+    os.kill(lab.engine.keeper_pid, signal.SIGKILL)
+    lab.wait(Vacated, job)
+    assert heard(lab) == ["warned", "asked"]
+
+
 def _cpu_ticks(pid: int) -> int:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
@@ -95,6 +177,19 @@ def test_time_that_a_job_is_suspended_does_not_count_against_its_limit(lab: Loca
     time.sleep(0.9)
     lab.engine.act(Resume("a", 1))
     assert lab.wait(Exited, job).outcome is Outcome.SUCCEEDED
+
+
+def test_time_that_a_job_was_suspended_is_not_forgotten_with_the_keeper(lab: LocalLab) -> None:
+    script = "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.08; done; echo done"
+    job = lab.sh("a", script, time_limit_seconds=1.6)
+    lab.engine.act(Suspend("a", 1))
+    lab.wait(Suspended, job)
+    time.sleep(1.5)
+    lab.engine.act(Resume("a", 1))
+    lab.wait(Resumed, job)
+    os.kill(lab.engine.keeper_pid, signal.SIGKILL)
+    assert lab.wait(Exited, job).outcome is Outcome.FAILED  # since nobody was there to hear the code
+    assert lab.log("a") == "done\n"
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,15 @@ def fill(disk: Path) -> Path:
             return filler
 
 
-def submit_until_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Refused]:
+def submit_until_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch, **options: object
+) -> tuple[list[str], Refused]:
     """A few submissions may still fit into what the store has reserved."""
     accepted: list[str] = []
     for number in range(200):
         monkeypatch.setenv("PAD", f"{number}{PAD}")
         try:
-            accepted.append(client.submit(["sh", "-c", "exit 3"])["id"])
+            accepted.append(client.submit(["sh", "-c", "exit 3"], **options)["id"])
         except Refused as refusal:
             return accepted, refusal
     raise AssertionError("a full disk took everything")
@@ -74,9 +76,36 @@ def test_a_full_disk_refuses_submissions_and_nothing_else_and_recovers_by_itself
         filler.unlink()
         assert client.wait(going_on, 20.0)["exit_code"] == 7
         until(lambda: client.health()["trouble"] is None, "the server to recover")
-        assert client.wait(client.submit(["sh", "-c", "exit 4"])["id"], 20.0)["exit_code"] == 4
+        last = client.wait(client.submit(["sh", "-c", "exit 4"])["id"], 20.0)
+        assert last["exit_code"] == 4
         assert [client.wait(job, 20.0)["exit_code"] for job in accepted] == [3] * len(accepted)
+        assert_only_these_are_known(client, {going_on, *accepted, last["id"]})
         assert_all_is_as_before_a_restart(server, client)
+        assert_only_these_are_known(client, {going_on, *accepted, last["id"]})
+
+
+def test_an_array_that_was_refused_is_not_there_afterwards(
+    server: Server, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server.client() as client:
+        filler = fill(small_disk)
+        accepted, _ = submit_until_refused(client, monkeypatch, array="1-3", cpus=0.1)
+        filler.unlink()
+        until(lambda: client.health()["trouble"] is None, "the server to recover")
+        for array in accepted:
+            client.wait(array, 20.0)
+        assert_only_these_are_known(client, {f"{array}_{i}" for array in accepted for i in (1, 2, 3)})
+        refused = str(max(map(int, accepted), default=0) + 1)
+        for job_id in (refused, f"{refused}_2"):
+            with pytest.raises(Refused, match=f"there is no job {job_id}"):
+                client.job(job_id)
+        with pytest.raises(Refused, match=f"there is no job {refused} to wait for"):
+            client.submit(["true"], after_ok=[refused])
+
+
+def assert_only_these_are_known(client: Client, wanted: set[str]) -> None:
+    """Whoever was refused is not there, not even as one that was stopped."""
+    assert {view["id"] for view in client.jobs(all=True, members=True, limit=0)} == wanted
 
 
 def assert_refused_on_the_command_line(server: Server) -> None:

@@ -21,6 +21,8 @@ from muster.model.events import (
     Retried,
     Seat,
     Submitted,
+    Vacated,
+    Withdrawn,
 )
 from muster.model.job import Dependency, Job, single
 from muster.model.node import Device, Health, Node
@@ -166,6 +168,32 @@ DRAINED: list[Event] = [
 @pytest.mark.parametrize("cut", range(len(DRAINED) + 1))
 def test_what_is_out_of_service_stays_so_in_an_image_and_why(cut: int) -> None:
     assert_nothing_happened(DRAINED, cut, POLICY)
+
+
+TAKEN_BACK: list[Event] = [
+    NodeSeen(0.0, NODE),
+    Submitted(1.0, job("1")),
+    Withdrawn(2.0, "1"),
+    Submitted(3.0, job("2")),
+    ArraySubmitted(3.0, job("3"), (1, 2)),
+    Placed(3.0, "3_1", 1, (SEAT,)),
+    Withdrawn(4.0, "2", taken_back=True),
+    Vacated(4.0, "3_1", 1, "could not be written down"),
+    Withdrawn(4.0, "3_1", taken_back=True),
+    Withdrawn(4.0, "3_2", taken_back=True),
+    Submitted(5.0, job("4")),
+]
+
+
+@pytest.mark.parametrize("cut", range(len(TAKEN_BACK) + 1))
+def test_what_was_taken_back_is_as_if_it_never_was(cut: int) -> None:
+    assert_nothing_happened(TAKEN_BACK, cut, POLICY)
+    for remembers in (None, 0, 5):
+        fold = Fold(POLICY, remembers=remembers)
+        for event in TAKEN_BACK:
+            fold.apply(event)
+        assert set(fold.records) == ({"4"} if remembers == 0 else {"1", "4"})
+        assert (fold.arrays, fold.submissions) == ({}, 4)
 
 
 def test_what_is_equal_is_one_object_once_restored() -> None:

@@ -14,6 +14,7 @@ from muster.model.units import (
     parse_number,
     parse_seconds,
     show_bytes,
+    show_count,
     show_milli,
     show_seconds,
 )
@@ -114,3 +115,11 @@ def test_what_is_shown_of_a_size_reads_as_the_same(value: int) -> None:
 @pytest.mark.parametrize(("value", "text"), [(4000, "4"), (460, "0.46"), (0, "0")])
 def test_thousandths_are_shown(value: int, text: str) -> None:
     assert show_milli(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1, "1 cpu"), (1.0, "1 cpu"), (0.5, "0.5 cpus"), (0, "0 cpus"), (4_000_000, "4000000 cpus")],
+)
+def test_one_is_one_and_others_are_many(value: float, text: str) -> None:
+    assert show_count(value, "cpu") == text

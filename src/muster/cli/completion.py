@@ -32,6 +32,7 @@ _muster() {
 }
 complete -o default -F _muster muster""",
     "zsh": """\
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
 _muster() {
     local -a found
     found=(${(f)"$(muster completion words -- "${(@)words[2,CURRENT]}" 2>/dev/null)"})
@@ -41,9 +42,14 @@ compdef _muster muster""",
     "fish": """\
 function __muster_words
     set -l words (commandline -opc) (commandline -ct)
-    muster completion words -- $words[2..] 2>/dev/null
+    set -l found (muster completion words -- $words[2..] 2>/dev/null)
+    if test -n "$found[1]"
+        printf '%s\\n' $found
+    else
+        __fish_complete_path $words[-1]
+    end
 end
-complete -c muster -a '(__muster_words)'""",
+complete -c muster -f -a '(__muster_words)'""",
 }
 
 

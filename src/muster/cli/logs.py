@@ -6,10 +6,12 @@ from argparse import Namespace
 from muster.cli.parse import Parser, add_job, whole_number
 from muster.client import Client
 
-_ABOUT = "What a job wrote, also after it has ended."
+_ABOUT = """What a job wrote, also after it has ended. Of an array, or of some of its members, each under
+a heading."""
 _EXAMPLES = """
 muster logs 12
 muster logs -f 12
+muster logs 12_[1-3]
 muster logs 12 --attempt 1
 """
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 JOB, NODE = "ID", "NODE"  # how arguments that name a job or a node are called, for people and for completion
+_LONGEST_ID = 4000  # of every other member of an array, say
 
 
 class Usage(BadInput):
@@ -145,8 +146,10 @@ def whole_number(least: int) -> "Any":
 
 
 def job_id(text: str) -> str:
-    """A type of argument: an id that could be one."""
-    if not 0 < len(text) <= 64 or not all(c.isascii() and (c.isalnum() or c in "_[]-") for c in text):
+    """A type of argument: an id that could be one, or that names several members."""
+    if not 0 < len(text) <= _LONGEST_ID or not all(
+        c.isascii() and (c.isalnum() or c in "_[]-,") for c in text
+    ):
         raise argparse.ArgumentTypeError(
             f"{text[:80]!r} is not a job's id; 'muster ps' shows them, such as 12"
         )
@@ -156,7 +159,11 @@ def job_id(text: str) -> str:
 def add_jobs(parser: Parser, *, optional: bool = False) -> None:
     many = "*" if optional else "+"
     parser.add_argument(
-        "jobs", metavar=JOB, nargs=many, type=job_id, help="a job, a member (12_3) or an array"
+        "jobs",
+        metavar=JOB,
+        nargs=many,
+        type=job_id,
+        help="a job, a member (12_3), some (12_[1-3,7]), an array",
     )
 
 

@@ -22,6 +22,7 @@ _EXAMPLES = """
 muster ps
 muster ps -a --mine
 muster ps --state RUNNING -o wide
+muster ps --members 12
 muster ps -o name | xargs muster stop
 """
 
@@ -55,7 +56,7 @@ def run(given: Namespace) -> int:
 
 
 def _answer(client: Client, given: Namespace) -> str:
-    views = [client.job(job) for job in given.jobs] if given.jobs else _listed(client, given)
+    views = _named(client, given) if given.jobs else _listed(client, given)
     said = structured(views, given.output)
     if said is not None:
         return said
@@ -63,9 +64,17 @@ def _answer(client: Client, given: Namespace) -> str:
     return table(WIDE if wide else HEADINGS, [row(view, now, wide=wide) for view in views])
 
 
+def _named(client: Client, given: Namespace) -> "list[dict[str, Any]]":
+    """An array, or members that are named together, are one line unless they are to be told apart."""
+    if not given.members:
+        return [client.job(job) for job in given.jobs]
+    return [view for job in given.jobs for view in _page(client, job=job, limit=given.limit)]
+
+
 def _listed(client: Client, given: Namespace) -> "list[dict[str, Any]]":
     everything = given.all or given.state == "ENDED"
-    page = client.page(
+    return _page(
+        client,
         all=everything,
         mine=given.mine,
         owner=given.owner,
@@ -74,6 +83,10 @@ def _listed(client: Client, given: Namespace) -> "list[dict[str, Any]]":
         members=given.members,
         limit=given.limit,
     )
+
+
+def _page(client: Client, **asked: object) -> "list[dict[str, Any]]":
+    page = client.page(**asked)
     if page.get("more"):
         remark(f"{page['more']:,} more are not shown; --limit 0 shows all")
     return list(page["jobs"])

@@ -8,15 +8,18 @@ from muster.cli.parse import Parser, add_jobs
 from muster.cli.table import properties
 from muster.cli.views import clock, folded, size, span
 from muster.client import Client
+from muster.model.units import show_count, show_seconds
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
 if TYPE_CHECKING:
     from typing import Any
 
-_ABOUT = "Everything about a job, a member of an array, or an array."
+_ABOUT = """Everything about a job, or a member of an array. An array, and members that are named
+together (12_[1-3,7]), are told as one; 'muster ps --members' has a line for each."""
 _EXAMPLES = """
 muster show 12
 muster show 12_3 -o json
+muster show 12_[1-3]
 """
 
 
@@ -41,7 +44,7 @@ def _answer(client: Client, given: Namespace) -> str:
 
 def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
     now = time.time()
-    asked = [f"{view['gpus']:g} GPUs" if view["gpus"] else "", f"{view['cpus']:g} cpus"]
+    asked = [show_count(view["gpus"], "GPU") if view["gpus"] else "", show_count(view["cpus"], "cpu")]
     asked.append(f"{size(view['memory_bytes'])} memory" if view["memory_bytes"] else "")
     limit = view["time_limit_seconds"]
     return [
@@ -88,9 +91,18 @@ def _state(view: "dict[str, Any]") -> str:
 
 
 def _limits(view: "dict[str, Any]") -> str:
-    """Each limit, and whether it is more than a word."""
-    told = [f"{one['what']} {one['amount']} {one['how']}" for one in view.get("limits") or ()]
+    """Each limit in the unit that people use for it, and whether it is more than a word."""
+    told = [
+        f"{one['what']} {_amount(one['what'], one['amount'])} {one['how']}"
+        for one in view.get("limits") or ()
+    ]
     return ", ".join(told)
+
+
+def _amount(what: str, amount: float) -> str:
+    if what in ("memory", "disk", "log"):
+        return size(int(amount))
+    return show_seconds(amount) if what == "time" else f"{amount:g}"
 
 
 def _estimate(view: "dict[str, Any]", now: float) -> str | None:

@@ -76,10 +76,14 @@ class Released(Event, frozen=True):
 
 
 class Withdrawn(Event, frozen=True):
-    """A person, or a failed dependency, ended a job that was not running."""
+    """A person, or a failed dependency, ended a job that was not running.
+
+    ``taken_back``: who submitted it was told that it could not be written down. It is as if it never was.
+    """
 
     job: JobId
     outcome: Outcome = Outcome.STOPPED
+    taken_back: bool = False
 
 
 class Promised(Event, frozen=True):

@@ -12,7 +12,7 @@ from muster.model.charter import Charter
 from muster.model.errors import BadInput
 from muster.model.resources import NOTHING, Resources
 from muster.model.run import Run
-from muster.model.units import MILLI, show_bytes, show_milli
+from muster.model.units import MILLI, show_bytes, show_count, show_milli
 
 JobId = str
 
@@ -81,11 +81,11 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
         elif self.shares_gpu:
             said.append(f"{show_bytes(self.gpu_memory_bytes)} of a GPU's memory")
         elif self.gpus:
-            said.append(f"{self.gpus} GPU" + "s" * (self.gpus > 1))
+            said.append(show_count(self.gpus, "GPU"))
         if self.gpu_models and self.gpus:
             said[-1] += f" ({' or '.join(self.gpu_models)})"
         if self.cpus_milli:
-            said.append(f"{show_milli(self.cpus_milli)} cpus")
+            said.append(show_count(self.cpus_milli / MILLI, "cpu"))
         if self.memory_bytes:
             said.append(f"{show_bytes(self.memory_bytes)} memory")
         return ", ".join(said) or "nothing"

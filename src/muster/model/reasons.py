@@ -8,7 +8,7 @@ import msgspec
 
 from muster.model.job import JobId
 from muster.model.node import Health
-from muster.model.units import show_bytes, show_milli, show_seconds
+from muster.model.units import MILLI, show_bytes, show_count, show_milli, show_seconds
 
 
 class Reason(msgspec.Struct, frozen=True, tag=True):
@@ -116,7 +116,7 @@ class GangTooLarge(Infeasible, frozen=True):
 
     def action(self) -> str:
         apart = "" if self.together == "anywhere" else ", or let them sit apart: --together anywhere"
-        return f"ask for at most {self.most} parts{apart}"
+        return f"ask for at most {show_count(self.most, 'part')}{apart}"
 
 
 class OverLimit(Infeasible, frozen=True):
@@ -172,7 +172,7 @@ class NoRoomTogether(Reason, frozen=True):
     def action(self) -> str | None:
         if self.together != "anywhere":
             return "let the parts sit apart: --together anywhere"
-        return f"ask for {self.most} parts: --nodes {self.most}" if self.most else None
+        return f"ask for {show_count(self.most, 'part')}: --nodes {self.most}" if self.most else None
 
 
 class Out(msgspec.Struct, frozen=True):
@@ -265,7 +265,9 @@ class NotYourTurn(Reason, frozen=True):
     ahead: int
 
     def sentence(self) -> str:
-        return f"{self.ahead} jobs that have had less of the cluster go first"
+        ahead = "1 job that has" if self.ahead == 1 else f"{self.ahead} jobs that have"
+        goes = "goes" if self.ahead == 1 else "go"
+        return f"{ahead} had less of the cluster {goes} first"
 
 
 class NotLookedAt(Reason, frozen=True):
@@ -318,8 +320,8 @@ def show_amount(what: str, amount: int) -> str:
     """An amount in the unit people use for it."""
     if what in ("memory", "disk", "GPU memory"):
         return f"{show_bytes(amount)} {what}"
-    if what in ("cpus", "GPU share"):
+    if what == "GPU share":
         return f"{show_milli(amount)} {what}"
-    if what == "GPUs in milli":
-        return f"{show_milli(amount)} GPUs"
-    return f"{amount} {what}"
+    if what == "cpus":
+        return show_count(amount / MILLI, "cpu")
+    return show_count(amount / MILLI if what == "GPUs in milli" else amount, "GPU")

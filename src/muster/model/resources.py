@@ -2,7 +2,7 @@
 
 import msgspec
 
-from muster.model.units import show_bytes, show_milli
+from muster.model.units import MILLI, show_bytes, show_count
 
 
 class Resources(msgspec.Struct, frozen=True, cache_hash=True):
@@ -52,8 +52,8 @@ class Resources(msgspec.Struct, frozen=True, cache_hash=True):
 
     def __str__(self) -> str:
         said = [
-            f"{show_milli(self.gpus_milli)} GPU" * bool(self.gpus_milli),
-            f"{show_milli(self.cpus_milli)} cpu" * bool(self.cpus_milli),
+            show_count(self.gpus_milli / MILLI, "GPU") * bool(self.gpus_milli),
+            show_count(self.cpus_milli / MILLI, "cpu") * bool(self.cpus_milli),
             f"{show_bytes(self.memory_bytes)} memory" * bool(self.memory_bytes),
             f"{show_bytes(self.disk_bytes)} disk" * bool(self.disk_bytes),
         ]

@@ -9,7 +9,7 @@ LOG_BYTES = 256 * MIB
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A signal sent some time before the job is told to end."""
+    """A signal sent some time before the job is told to end; at once, if nobody could foresee that."""
 
     signal: int
     before_seconds: float

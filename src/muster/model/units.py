@@ -103,3 +103,8 @@ def show_seconds(value: float) -> str:
 def show_milli(value: int) -> str:
     """Thousandths → ``4`` or ``0.46``."""
     return f"{value / MILLI:g}"
+
+
+def show_count(value: float, one: str) -> str:
+    """``1 cpu``, ``4 cpus``, ``0.5 cpus``: the word is given for one of them."""
+    return f"{value:.10g} {one}" + "s" * (value != 1)

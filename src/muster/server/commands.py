@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -29,6 +28,7 @@ from muster.model.run import GRACE_SECONDS, Run
 from muster.model.state import State
 from muster.model.units import show_seconds
 from muster.schedule.offers import impossible
+from muster.server import members
 from muster.server.answers import JobView
 from muster.server.config_tables import Config, Limits
 from muster.server.errors import Forbidden, NotFound, StoreTrouble
@@ -36,12 +36,9 @@ from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.store.records import Record, meets
 
-_SPAN = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
-_ID = re.compile(rf"[0-9]{{1,15}}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
 _MOST_INTERNED = 10_000
 _MOST_ENVIRONMENTS = 1000  # at hand
 _MOST_METRICS = 64
-_MOST_MEMBERS = 100_000  # that an id may speak of
 
 Step = tuple[Event, *tuple[Action, ...]]
 
@@ -110,9 +107,9 @@ class Commands:
             team=default_team(person),
             user="",
             environment_key=key,
-            now=now,
+            now=service.wall(),
         )
-        job = built.job
+        job = msgspec.structs.replace(built.job, submitted_at=now)
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
         count, warnings = len(built.indices) or 1, list(built.warnings)
@@ -295,18 +292,15 @@ class Commands:
 
     def found(self, job_id: str) -> list[Record]:
         """The records that an id speaks of: a job, an array, or some members of one. Ended ones raise."""
-        records = [r for one in ids_in(job_id) for r in self._service.members_of(one)]
+        records = members.living(self._service, job_id)
         if not records:
             view = self.view(job_id)
             raise IllegalTransition(f"job {job_id} has already ended ({view.outcome})")
         return records
 
     def view(self, job_id: str) -> JobView:
-        """A job or an array, living or ended."""
-        found = self._service.look_up(ids_in(job_id)[0])
-        if found is None:
-            raise NotFound(f"there is no job {job_id}; muster ps -a lists all")
-        return found
+        """A job, an array, or some members of one, living or ended."""
+        return members.view(self._service, job_id)
 
 
 def _of_running(make: Callable[[JobId, int], Step], *states: State) -> Callable[[Record], Step | None]:
@@ -332,23 +326,6 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def id(self) -> JobId:
         return self.job.id
-
-
-def ids_in(job_id: str) -> list[JobId]:
-    """The ids that one speaks of: ``12_[1-3,7]`` of four members, any other of itself."""
-    if not _ID.fullmatch(job_id):
-        raise BadInput(f"{job_id[:40]!r} is not a job's id; ids look like 12, 12_3 or 12_[1-3]")
-    if not job_id.endswith("]"):
-        return [job_id]
-    array, _, inside = job_id[:-1].partition("_[")
-    ids: list[JobId] = []
-    for part in inside.split(","):
-        first, _, last = part.partition("-")
-        span = range(int(first), int(last or first) + 1)
-        if not 0 < len(span) <= _MOST_MEMBERS - len(ids):
-            raise BadInput(f"{part} in {job_id[:40]!r} is not a list of members; write it like 12_[1-3,7]")
-        ids += [f"{array}_{i}" for i in span]
-    return ids
 
 
 def _run_as(user: str, job: Job) -> Job:

@@ -61,7 +61,7 @@ class Metering:
         self._service, self._settings = service, settings
         self._fold, self._engine, self._journal = service.fold, service.engine, service.journal
         self.ledger = Ledger()
-        self.signs = Signs(home)
+        self.signs = Signs(home, self._engine.now)
         self.node: NodeReading | None = None
         self.newest: dict[Key, Sample] = {}
         self.reported: dict[JobId, dict[str, float]] = {}  # the last values of those that run
@@ -121,14 +121,15 @@ class Metering:
 
     def _begun(self, event: Started) -> None:
         key = (event.job, event.attempt)
-        self._last[key] = reading_at_start(*key, event.at, _since_boot(event.at))
+        self._last[key] = reading_at_start(*key, event.at, self._since_boot(event.at))
 
     def last_look(self, event: Exited | Vacated | Retried) -> None:
         """What the kernel says of an attempt that is over, as one more sample. Once."""
         key = (event.job, event.attempt)
         before = self._last.pop(key, None)
         if before is not None and event.at_end is not None:
-            self._take_sample(before, _last_reading(key, event.at, event.at_end), devices=())
+            last = _last_reading(key, event.at, event.at_end, self._since_boot(event.at))
+            self._take_sample(before, last, devices=())
 
     def _ended(self, event: Exited | Vacated | Retried) -> None:
         self.last_look(event)
@@ -136,6 +137,10 @@ class Metering:
         self.newest.pop(key, None)
         self.reported.pop(event.job, None)
         self.signs.over(key)
+
+    def _since_boot(self, at: float) -> float:
+        """When that was, counted from the boot, the time that the machine slept included."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, self._engine.now() - at)
 
     # --- Looking ------------------------------------------------------------------------------------
 
@@ -198,8 +203,8 @@ class Metering:
 
     def _upkeep_aside(self) -> None:
         try:
-            self._upkeep.roll_up(time.time())
-            self._upkeep.prune(time.time())
+            self._upkeep.roll_up(self._engine.now())
+            self._upkeep.prune(self._engine.now())
         except Exception:
             log.exception("old usage could not be tidied up")
 
@@ -213,17 +218,12 @@ def _devices_of(running: Running) -> tuple[int, ...]:
     return tuple(sorted({device for seat in running.seats for device in seat.devices}))
 
 
-def _since_boot(at: float) -> float:
-    """When that was by the clock that nobody sets, as far as the wall can be trusted for so short a while."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, time.time() - at)
-
-
-def _last_reading(key: Key, at: float, spent: AtEnd) -> Reading:
+def _last_reading(key: Key, at: float, spent: AtEnd, since_boot_seconds: float) -> Reading:
     return Reading(
         job=key[0],
         attempt=key[1],
         at=at,
-        since_boot_seconds=_since_boot(at),
+        since_boot_seconds=since_boot_seconds,
         cpu_seconds=spent.cpu_seconds,
         memory_peak_bytes=None,
     )

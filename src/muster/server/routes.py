@@ -8,12 +8,13 @@ import msgspec
 
 from muster.application.request import ManyRequests, Request
 from muster.model.errors import BadInput
+from muster.model.job import JobId
 from muster.model.state import State
-from muster.server import answers, inventory
-from muster.server.commands import Commands, ids_in
+from muster.server import answers, inventory, members
+from muster.server.commands import Commands
 from muster.server.errors import Forbidden, NotFound
 from muster.server.http import Answered, Call, Handler, Route, Streamed
-from muster.server.logs import followed, lines_of
+from muster.server.logs import Source, followed, followed_together, lines_of, lines_together
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
 from muster.server.service import Service
@@ -39,6 +40,7 @@ class JobsQuery(msgspec.Struct, forbid_unknown_fields=True):
     owner: str | None = None
     team: str | None = None
     state: State | None = None
+    job: str | None = None  # only the jobs that this id speaks of, ended or not
     members: bool = False  # each member of an array by itself
     limit: Count = _MOST_LISTED  # 0: as many as there are
 
@@ -115,6 +117,8 @@ class Routes:
 
     async def jobs(self, call: Call) -> answers.Jobs:
         q: JobsQuery = call.query
+        if q.job is not None:
+            return self._each_of(q.job, q.limit)
         owner = call.person.name if q.mine else q.owner
         narrowed = owner is not None or q.team is not None or q.state is not None
         limit = None if narrowed or not q.limit else q.limit
@@ -127,6 +131,12 @@ class Routes:
             ]
             views, more = views[: q.limit or None], max(0, len(views) - q.limit) if q.limit else 0
         return answers.Jobs(views, more)
+
+    def _each_of(self, job_id: str, limit: int) -> answers.Jobs:
+        """The jobs that an id speaks of, each by itself."""
+        ids = members.each(self._service, job_id)
+        shown = ids[: limit or None]
+        return answers.Jobs([self._commands.view(one) for one in shown], len(ids) - len(shown))
 
     async def job(self, call: Call) -> answers.JobView:
         view = self._commands.view(call.path[0])
@@ -163,7 +173,9 @@ class Routes:
         return await self._commands.report(call.person, call.path[0], body.numbers(), body.step)
 
     async def why(self, call: Call) -> answers.Why:
-        return await self._when.why(self._commands.view(call.path[0]))
+        view = self._commands.view(call.path[0])
+        among = () if view.counts is None else members.living(self._service, call.path[0])
+        return await self._when.why(view, among)
 
     async def log(self, call: Call) -> Streamed:
         q: LogQuery = call.query
@@ -172,30 +184,39 @@ class Routes:
         if not may_read_log(call.person, view.owner, view.team, self._service.fold.tenancy):
             raise Forbidden(f"the log of job {job_id} is {view.owner}'s")
         if view.counts is not None:
-            raise BadInput(f"{job_id} is an array; each member has its log, such as {job_id}_1")
-
+            return self._logs_of_many(job_id, q, view.parts)
         if q.attempt is not None and q.attempt > view.attempt:
             raise NotFound(f"job {job_id} has had {view.attempt} attempts; there is no log of a later one")
-
-        def log_of() -> Path | None:
-            attempt = q.attempt or self._commands.view(job_id).attempt
-            return self._place.log_path(job_id, attempt, q.part, view.parts) if attempt else None
-
+        log = self._source(job_id, q, view.parts)
         if not q.follow:
-            path = log_of()
+            path = log.path()
             return Streamed(_TEXT, _empty() if path is None else lines_of(path, q.offset))
-        return Streamed(_TEXT, followed(log_of, lambda: self._is_over(job_id), q.offset))
+        return Streamed(_TEXT, followed(log, q.offset))
 
-    def _is_over(self, job_id: str) -> bool:
-        return self._service.stream.is_closed or self._commands.view(job_id).state is State.ENDED
+    def _logs_of_many(self, job_id: str, q: LogQuery, parts: int) -> Streamed:
+        """Those of several members, one after the other, or as they come."""
+        if q.offset:
+            raise BadInput(
+                f"{job_id} is several jobs with a log each; an offset is one in the log of one job"
+            )
+        sources = [self._source(one, q, parts) for one in members.each(self._service, job_id)]
+        return Streamed(_TEXT, followed_together(sources) if q.follow else lines_together(sources))
+
+    def _source(self, job_id: JobId, q: LogQuery, parts: int) -> Source:
+        service = self._service
+
+        def path() -> Path | None:
+            attempt = q.attempt or members.attempt_of(service, job_id)
+            return self._place.log_path(job_id, attempt, q.part, parts) if attempt else None
+
+        return Source(job_id, path, lambda: service.stream.is_closed or members.is_over(service, job_id))
 
     async def events(self, call: Call) -> Streamed:
-        only = call.query.job
-        if only is not None:
-            ids_in(only)  # refuses what is none
+        job_id = call.query.job
+        only = None if job_id is None else frozenset(members.ids_in(job_id))
         return Streamed("text/event-stream", self._changes(only))
 
-    async def _changes(self, only: str | None) -> AsyncIterator[bytes]:
+    async def _changes(self, only: frozenset[JobId] | None) -> AsyncIterator[bytes]:
         yield b": hello\n\n"
         async for changed in self._service.stream.changes(only):
             if not changed:

@@ -46,7 +46,7 @@ from muster.store.journal import Journal
 
 log = logging.getLogger("muster")
 
-_LOOK_AT_CONFIGURATION_SECONDS = 2.0
+_LOOK_SECONDS = 2.0
 _BACKLOG = 1024
 
 
@@ -89,7 +89,9 @@ class _Server:
         self._watcher = Watcher(home.configuration, config)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        engine = LocalEngine(self._home, self._find, self._environment, node=self._node())
+        engine = LocalEngine(
+            self._home, self._find, self._environment, node=self._node(), since=self._fold.now
+        )
         service = self._service = Service(
             self._home, self._config.policy(), self._fold, self._journal, engine
         )
@@ -102,7 +104,7 @@ class _Server:
         self._uvicorn = _Uvicorn(_uvicorn_config(app), service.stream.close)
         sockets = self._sockets()
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
-        watching = asyncio.create_task(self._watch_configuration())
+        watching = asyncio.create_task(self._watch())
         try:
             ready(_where(sockets))
             await self._uvicorn.serve(sockets)
@@ -167,9 +169,11 @@ class _Server:
             sockets.append(_tcp(address.host, address.port))
         return sockets
 
-    async def _watch_configuration(self) -> None:
+    async def _watch(self) -> None:
+        """What others may change: the configuration, and the clock."""
         while True:
-            await asyncio.sleep(_LOOK_AT_CONFIGURATION_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS)
+            self._service.look_at_the_wall()
             found = self._watcher.poll()
             if isinstance(found, BadConfig):
                 log.error("%s; the configuration before stays in force", found)

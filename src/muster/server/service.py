@@ -69,6 +69,7 @@ log = logging.getLogger("muster")
 
 _QUICK_SECONDS = 0.005  # a cycle that takes longer goes to a thread
 _LATE_SECONDS = 0.02  # after which even what nobody waits for is written down
+_SAME_SECONDS = 1.0  # between our clock and the wall's: nobody has set it
 _RECENT = 2000  # ended jobs whose last view is kept at hand
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 5.0, 10 * MINUTE
 _RETRIED = frozenset({Outcome.FAILED, Outcome.NODE_LOST})
@@ -105,6 +106,7 @@ class Service(Looking):
 
     def begin(self, teams: Iterable[Team]) -> None:
         """Compare what was written down with what is there, and go on."""
+        self.look_at_the_wall()
         now = self.now()
         if self.metering is not None:
             self.metering.begin(now)
@@ -157,7 +159,7 @@ class Service(Looking):
     def _lost(self, running: Running) -> None:
         """The engine has never heard of it, or has forgotten: it is gone."""
         now, job_id, attempt = self.now(), running.job.id, running.attempt
-        if running.state is State.STOPPING and not running.evicted:
+        if _is_to_end(running):
             self._over(Exited(now, job_id, attempt, Outcome.STOPPED))
         else:
             self._over(Vacated(now, job_id, attempt, "node lost", running.elapsed(now)))
@@ -179,13 +181,25 @@ class Service(Looking):
     def now(self) -> float:
         return self.engine.now()
 
+    def wall(self) -> float:
+        """The time that people know. It may be set; ours can't."""
+        return self.now() + self.fold.wall_ahead_seconds
+
+    def look_at_the_wall(self) -> None:
+        """Somebody may have set the clock; then other begin times have come, or have not yet."""
+        ahead = self.engine.wall_ahead_seconds()
+        if abs(ahead - self.fold.wall_ahead_seconds) > _SAME_SECONDS:
+            self.fold.wall_ahead_seconds = ahead if abs(ahead) > _SAME_SECONDS else 0.0
+            log.warning("the clock is %+.0f s from where it would be had nobody set it", ahead)
+            self._wake()
+
     def next_id(self, after: int = 0) -> JobId:
         """The next, or the one that comes after so many others."""
         return str(self.fold.submissions + 1 + after)
 
     def note(self, event: Event, *actions: Action) -> None:
         """Take an event in; its actions follow when it is durable. What is not allowed raises."""
-        if isinstance(event, Exited | Withdrawn):
+        if isinstance(event, Exited) or (isinstance(event, Withdrawn) and not event.taken_back):
             self._note_end(event)
         else:
             if isinstance(event, Evicting):  # whoever it leaves for gets the seats
@@ -338,15 +352,20 @@ class Service(Looking):
         self._parcel.settled.append((event.job, event.attempt))
 
     def _maybe_again(self, fact: Exited | Vacated) -> Exited | Vacated | Retried:
-        """A failure is tried again, if that was asked for, after an interval that doubles."""
+        """A failure is tried again, if that was asked for, after an interval that doubles.
+
+        Who had left to wait again when a person's word came to stop it, has ended.
+        """
         record = self.fold.records.get(fact.job)
         running = record.running if record else None
+        if running is not None and isinstance(fact, Vacated) and _is_to_end(running):
+            return Exited(fact.at, fact.job, fact.attempt, Outcome.STOPPED, at_end=fact.at_end)
         if running is None or not isinstance(fact, Exited) or running.state is State.STOPPING:
             return fact
         if not running.job.retries or fact.outcome not in _RETRIED:
             return self._maybe_mended(running, fact)
         after = min(_FIRST_RETRY_SECONDS * 2 ** (fact.attempt - 1), _LONGEST_RETRY_SECONDS)
-        again = fact.at + after
+        again = fact.at + after + self.fold.wall_ahead_seconds
         return Retried(
             fact.at, fact.job, fact.attempt, fact.outcome, fact.exit_code, fact.signal, again, fact.at_end
         )
@@ -506,7 +525,7 @@ class Service(Looking):
         log.error("%s", sentence)
         for parcel in (*self._under_way, self._parcel):
             refused = set(parcel.submitted)
-            parcel.actions = [a for a in parcel.actions if a.job not in refused]
+            parcel.actions = [a for a in parcel.actions if a.job.partition("_")[0] not in refused]
             for job_id in parcel.submitted:
                 self._take_back(job_id)
             for waiter in parcel.waiters:
@@ -521,7 +540,7 @@ class Service(Looking):
                 attempt = record.running.attempt
                 self.note(Vacated(now, record.running.job.id, attempt, "could not be written down"))
             if record.waiting is not None:
-                self.note(Withdrawn(now, record.waiting.job.id))
+                self.note(Withdrawn(now, record.waiting.job.id, taken_back=True))
 
 
 def _timed_cycle(snap: Snapshot, policy: Policy, now: float) -> tuple[Plan, float]:
@@ -535,6 +554,10 @@ def _unpacked(
 ) -> tuple[Plan, Snapshot, float, float]:
     plan, seconds = done.result()
     return plan, snap, now, seconds
+
+
+def _is_to_end(running: Running) -> bool:
+    return running.state is State.STOPPING and not running.evicted
 
 
 def _last_word(running: Running) -> Action:

@@ -7,7 +7,7 @@ in their thread; what was seen is handed out as values.
 import contextlib
 import os
 import threading
-import time
+from collections.abc import Callable
 
 from muster.engines.local.logs import log_name
 from muster.home import Home
@@ -22,10 +22,10 @@ Key = tuple[JobId, int]
 
 
 class Signs:
-    """What each attempt has shown. Two threads come here."""
+    """What each attempt has shown, by the clock that nobody sets. Two threads come here."""
 
-    def __init__(self, home: Home) -> None:
-        self._logs = str(home.logs)
+    def __init__(self, home: Home, now: Callable[[], float]) -> None:
+        self._logs, self._now = str(home.logs), now
         self._lock = threading.Lock()
         self._signs: dict[Key, dict[Progress, Sign]] = {}
         self._seen: dict[tuple[Key, Progress], float] = {}  # a size, or a time: what it was at the last look
@@ -51,19 +51,20 @@ class Signs:
             self._compare(key, "log", float(sum(_size(f"{self._logs}/{name}") for name in names)))
             self._compare(key, "checkpoint", _newest(f"{self._logs}/{one.job}/checkpoint"))
 
-    def _compare(self, key: Key, kind: Progress, now: float) -> None:
+    def _compare(self, key: Key, kind: Progress, found: float) -> None:
+        """Any change is a sign: a file that was written after the clock was set back looks older."""
         before = self._seen.get((key, kind))
-        self._seen[key, kind] = now
+        self._seen[key, kind] = found
         if before is None:
             self._watch(key, kind)
-        elif now > before:
-            self._saw(key, kind, time.time())
+        elif found != before:
+            self._saw(key, kind, self._now())
 
     def _watch(self, key: Key, kind: Progress) -> None:
         with self._lock:
             signs = self._signs.setdefault(key, {})
-            signs.setdefault(kind, Sign(kind, time.time()))
-            signs.setdefault("report", Sign("report", time.time()))
+            signs.setdefault(kind, Sign(kind, self._now()))
+            signs.setdefault("report", Sign("report", self._now()))
 
     def _saw(self, key: Key, kind: Progress, at: float) -> None:
         with self._lock:

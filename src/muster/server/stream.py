@@ -25,8 +25,11 @@ class Stream:
         for listener in self._listeners:
             listener.hear(changed)
 
-    async def changes(self, only: JobId | None = None) -> AsyncIterator[list[JobId]]:
-        """Jobs that changed, as they do; an empty list now and then, when nothing happens."""
+    async def changes(self, only: frozenset[JobId] | None = None) -> AsyncIterator[list[JobId]]:
+        """Jobs that changed, as they do; an empty list now and then, when nothing happens.
+
+        ``only`` these, and the members of those of them that are arrays.
+        """
         listener = _Listener(only)
         self._listeners.add(listener)
         try:
@@ -37,14 +40,14 @@ class Stream:
 
 
 class _Listener:
-    def __init__(self, only: JobId | None) -> None:
+    def __init__(self, only: frozenset[JobId] | None) -> None:
         self._only = only
         self._changed: dict[JobId, None] = {}  # in the order in which they changed first
         self._awake = asyncio.Event()
 
     def hear(self, changed: Iterable[JobId]) -> None:
         for job_id in changed:
-            if self._only is None or job_id == self._only or job_id.startswith(f"{self._only}_"):
+            if self._only is None or not self._only.isdisjoint((job_id, job_id.partition("_")[0])):
                 self._changed[job_id] = None
                 self._awake.set()
 

@@ -1,9 +1,13 @@
 """From what is known about a job to what people see of it."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
+from typing import overload
+
+import msgspec
 
 from muster.engines.local.logs import log_name
 from muster.home import Home
@@ -38,7 +42,7 @@ class Views:
     def ended(self, record: Record, event: Exited | Withdrawn) -> JobView:
         """The last view of a job, made just before it is forgotten."""
         view = self.live(record)
-        view.state, view.outcome, view.ended_at = State.ENDED, event.outcome, event.at
+        view.state, view.outcome, view.ended_at = State.ENDED, event.outcome, self._by_the_wall(event.at)
         if isinstance(event, Exited):
             view.exit_code, view.signal = event.exit_code, event.signal
         because = record.running.because if record.running else None
@@ -62,7 +66,7 @@ class Views:
         if running.behind is not None:
             return self._lined_up(running)
         view = self._of(job, running.state)
-        view.attempt, view.started_at = running.attempt, running.started_at
+        view.attempt, view.started_at = running.attempt, self._by_the_wall(running.started_at)
         view.nodes = list(dict.fromkeys(seat.node for seat in running.seats))
         view.devices = sorted({g for seat in running.seats for g in seat.devices})
         view.reason = running.because
@@ -99,7 +103,7 @@ class Views:
             reason=None,
             verdict=None,
             attempt=0,
-            submitted_at=job.submitted_at,
+            submitted_at=self._by_the_wall(job.submitted_at),
             started_at=None,
             ended_at=None,
             gpus=asked.gpus_milli / MILLI,
@@ -119,24 +123,58 @@ class Views:
             array=ArrayView(job.array.array, job.array.index, job.array.index, 1) if job.array else None,
         )
 
+    @overload
+    def _by_the_wall(self, at: float) -> float: ...
+
+    @overload
+    def _by_the_wall(self, at: float | None) -> float | None: ...
+
+    def _by_the_wall(self, at: float | None) -> float | None:
+        """As the clock on the wall has it."""
+        return None if at is None else at + self._fold.wall_ahead_seconds
+
     # --- Arrays -------------------------------------------------------------------------------------
 
     def array(self, array: ArrayRecord) -> JobView:
         """An array as one."""
         members = [r for r in self._members(array) if r.outcome is None]
-        counts = {State.ENDED.value: array.size - array.left}
-        for shown in map(_shown, members):
-            counts[shown.value] = counts.get(shown.value, 0) + 1
-        state = next((s for s in _MOST_TELLING if counts.get(s.value)), State.ENDED)
-        view = self.live(members[0]) if members else self._of(array.template, state)
-        view.id, view.state, view.outcome = array.template.id, state, array.outcome
-        view.counts = {name: count for name, count in counts.items() if count}
-        view.array = ArrayView(view.id, 1, array.size, array.size)
-        view.params, view.attempt = {}, 0
-        if array.outcome is not None:
-            failed = f"{array.failed} of {array.size} failed" if array.failed else "all succeeded"
-            view.reason = failed
+        over = array.size - array.left
+        view = self.as_one(members, over, array.failed, lambda: self._of(array.template, State.ENDED))
+        view.id, view.array = array.template.id, ArrayView(array.template.id, 1, array.size, array.size)
         return view
+
+    def as_one(
+        self, living: Sequence[Record], over: int, failed: int, ended: Callable[[], JobView]
+    ) -> JobView:
+        """Members of an array in one view: those that live, and how many are over and have failed.
+
+        What each has to itself is left out. ``ended`` is a view of one of them, for when none lives.
+        """
+        counts = Counter({State.ENDED.value: over}) if over else Counter[str]()
+        counts.update(_shown(record).value for record in living)
+        state = next((s for s in _MOST_TELLING if counts[s.value]), State.ENDED)
+        first = next((record for record in living if _shown(record) is state), None)
+        running = [r.running for r in living if r.running is not None and r.running.behind is None]
+        said = f"{failed} of {over} failed" if failed else "all succeeded"
+        view = ended() if first is None else self.live(first)
+        return msgspec.structs.replace(
+            view,
+            state=state,
+            outcome=None if living else Outcome.FAILED if failed else Outcome.SUCCEEDED,
+            reason=view.reason if living else said,
+            counts=dict(counts),
+            nodes=list(dict.fromkeys(seat.node for r in running for seat in r.seats)),
+            devices=sorted({g for r in running for seat in r.seats for g in seat.devices}),
+            started_at=self._by_the_wall(min((r.started_at for r in running if r.started_at), default=None)),
+            ended_at=None,
+            exit_code=None,
+            signal=None,
+            attempt=0,
+            log=None,
+            params={},
+            metrics={},
+            limits=[],
+        )
 
     def _members(self, array: ArrayRecord) -> Iterator[Record]:
         start = f"{array.template.id}_"

@@ -5,11 +5,12 @@ Each takes a snapshot of its own and a thread, so that nothing waits for it.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
 
+import msgspec
 from numpy.random import Generator
 
 from muster.model.job import Job, JobId
@@ -18,6 +19,7 @@ from muster.server import answers
 from muster.server.outlook import forecast as forecasts
 from muster.server.outlook.explain import Explanation, explain, explain_ended
 from muster.server.service import Service
+from muster.store.records import Record
 from muster.store.rows import Estimate
 
 T = TypeVar("T")
@@ -31,13 +33,14 @@ class When:
         self._service, self._rng = service, rng
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="when")
 
-    async def why(self, view: answers.JobView) -> answers.Why:
-        """Of an array: of the member that is next."""
+    async def why(self, view: answers.JobView, among: Sequence[Record] = ()) -> answers.Why:
+        """Of an array, or of some members: of that one ``among`` those that live which is next."""
         if view.state is State.ENDED and view.outcome is not None:
-            return _why(_ended(view))
+            return _why(_ended(view), 0.0)
         service = self._service
-        job_id = view.id if view.counts is None else self._next_member(view.id)
+        job_id = view.id if view.counts is None else _next(among)
         snap, plan, policy, now = service.fold.snapshot(), service.plan, service.policy, service.now()
+        ahead = service.fold.wall_ahead_seconds
 
         def answer() -> Explanation:
             return explain(
@@ -48,26 +51,23 @@ class When:
                 now=now,
                 rng=self._rng,
                 clock=time.perf_counter,
-                show_time=show_time,
+                show_time=lambda at: show_time(at + ahead),
             )
 
         found = await self._apart(answer)
         self._remember(job_id, found.estimate, now)
-        return _why(found)
-
-    def _next_member(self, array: JobId) -> JobId:
-        members = self._service.members_of(array)
-        waiting = [record.waiting.job.id for record in members if record.waiting is not None]
-        running = [record.running.job.id for record in members if record.running is not None]
-        return (waiting or running)[0]
+        return _why(found, ahead)
 
     async def forecast(self, job: Job) -> answers.Forecast:
         service = self._service
         snap, policy, now = service.fold.snapshot(), service.policy, service.now()
+        ahead = service.fold.wall_ahead_seconds
+        if job.begin_at is not None:
+            job = msgspec.structs.replace(job, begin_at=job.begin_at - ahead)
         found = await self._apart(
             lambda: forecasts.forecast_new(snap, policy, job, now=now, rng=self._rng, clock=time.perf_counter)
         )
-        return _forecast(found)
+        return _forecast(found, ahead)
 
     async def accuracy(self) -> answers.Accuracy:
         settled = await self._apart(lambda: self._service.journal.estimates_settled(_SETTLED))
@@ -81,6 +81,12 @@ class When:
         """What was said is kept, so that it can be held against what came."""
         if said is not None:
             self._service.keep_estimate(Estimate(job_id, now, said.earliest, said.latest, said.probability))
+
+
+def _next(members: Sequence[Record]) -> JobId:
+    waiting = (record.waiting.job.id for record in members if record.waiting is not None)
+    running = (record.running.job.id for record in members if record.running is not None)
+    return next(waiting, None) or next(running)
 
 
 def show_time(at: float) -> str:
@@ -103,30 +109,32 @@ def _ended(view: answers.JobView) -> Explanation:
     )
 
 
-def _why(found: Explanation) -> answers.Why:
+def _why(found: Explanation, ahead: float) -> answers.Why:
+    """With times as the wall has them, which is so much ahead of ours."""
     return answers.Why(
         id=found.id,
         state=found.state,
         reasons=[answers.ReasonView(r.kind, r.sentence, r.action) for r in found.reasons],
-        estimate=_estimate(found.estimate),
-        sooner=[answers.Sooner(s.change, s.starts_at) for s in found.sooner],
+        estimate=_estimate(found.estimate, ahead),
+        sooner=[answers.Sooner(s.change, s.starts_at + ahead) for s in found.sooner],
         text=found.text,
     )
 
 
-def _forecast(found: forecasts.Forecast) -> answers.Forecast:
+def _forecast(found: forecasts.Forecast, ahead: float) -> answers.Forecast:
     return answers.Forecast(
         feasible=found.feasible,
         sentence=found.sentence(),
-        starts_at=found.starts_at,
+        starts_at=None if found.starts_at is None else found.starts_at + ahead,
         nodes=list(found.nodes),
         yields=list(found.yields),
-        estimate=_estimate(found.estimate),
-        text=found.text(show_time),
+        estimate=_estimate(found.estimate, ahead),
+        text=found.text(lambda at: show_time(at + ahead)),
     )
 
 
-def _estimate(said: forecasts.Estimate | None) -> answers.StartEstimate | None:
+def _estimate(said: forecasts.Estimate | None, ahead: float) -> answers.StartEstimate | None:
     if said is None:
         return None
-    return answers.StartEstimate(said.earliest, said.latest, said.probability, said.latest_by_limits)
+    by_limits = None if said.latest_by_limits is None else said.latest_by_limits + ahead
+    return answers.StartEstimate(said.earliest + ahead, said.latest + ahead, said.probability, by_limits)

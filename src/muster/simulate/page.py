@@ -140,7 +140,8 @@ def finding(reports: Sequence[Report]) -> str:
 
 def setting(report: Report) -> str:
     """What was simulated, in one sentence."""
-    room = f"{report.gpus:,g} GPUs" if report.gpus else f"{report.cpus:,g} cpus"
+    amount, one = (report.gpus, "GPU") if report.gpus else (report.cpus, "cpu")
+    room = f"{amount:,g} {one}" + "s" * (amount != 1)
     nodes = f"{count(report.nodes)} node" + "s" * (report.nodes != 1)
     stopped = "; interrupted, so only a part of it" if report.interrupted else ""
     return f"{_jobs(report.jobs)} on {nodes} with {room}{stopped}."

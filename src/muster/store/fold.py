@@ -50,7 +50,7 @@ from muster.model.room import Hardware, Room, held_by
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
 from muster.model.tenancy import Team, Tenancy
-from muster.store.records import ArrayRecord, Record, by_age, end_of, meets
+from muster.store.records import ArrayRecord, Record, begins_shifted, by_age, end_of, meets
 from muster.store.seats import Seats
 
 
@@ -67,6 +67,7 @@ class Fold(Seats):
         self._remembers = remembers
         self._known_seconds = known_seconds or {}
         self.now = 0.0  # the time of the last fact
+        self.wall_ahead_seconds = 0.0  # of the present: begin times are the wall's, all others are ours
         self.generation = 0
         self.submissions = 0  # jobs and arrays ever submitted: the next id
         self._teams: dict[str, Team] = {}
@@ -143,6 +144,8 @@ class Fold(Seats):
         assert record.waiting is not None
         self._unqueue(record.waiting)
         self._ended(record.waiting.job, record, event.outcome)
+        if event.taken_back and self._ended_jobs:
+            self._forget(self._ended_jobs.pop())
 
     def _promised_room(self, event: Promised) -> None:
         self._moved(event.job, event)
@@ -379,14 +382,15 @@ class Fold(Seats):
             self._unshare()
         self._refresh_inventory()
         self._lent = True
+        ahead = self.wall_ahead_seconds
         return Snapshot(
             generation=self.generation,
             hardware=self._hardware,
             room=self._room,
             tenancy=self._tenancy,
             lanes=self._lanes,
-            ineligible=self._ineligible,
-            timed=self._timed,
+            ineligible=begins_shifted(self._ineligible, -ahead),
+            timed=begins_shifted(self._timed, -ahead),
             unmet=self._unmet,
             doomed=self._doomed,
             running=self._running,

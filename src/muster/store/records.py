@@ -45,5 +45,18 @@ def end_of(at: float, seconds: float | None) -> float:
     return math.inf if seconds is None else at + seconds
 
 
+def begins_shifted(jobs: dict[JobId, Waiting], seconds: float) -> dict[JobId, Waiting]:
+    """With begin times that are so much later; the same if they are not."""
+    if not seconds:
+        return jobs
+    replace = msgspec.structs.replace
+    shifted = {
+        job_id: replace(w, job=replace(w.job, begin_at=w.job.begin_at + seconds))
+        for job_id, w in jobs.items()
+        if w.job.begin_at is not None
+    }
+    return jobs | shifted
+
+
 def by_age(waiting: Waiting) -> tuple[float, JobId]:
     return (waiting.job.submitted_at, waiting.job.id)

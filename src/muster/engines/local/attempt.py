@@ -13,17 +13,19 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from muster.engines.local import logs, processes
+from muster.engines.local import leaving, logs
 from muster.engines.local.cgroups import Cgroups, Group, Limits
 from muster.engines.local.clock import Clock
+from muster.engines.local.leaving import EVICT, STOP
 from muster.engines.local.part import UNKNOWN, Part, recalled
 from muster.engines.local.records import Entry, Key, Records
+from muster.engines.local.scratch import Scratches
 from muster.engines.local.spawn import CANT_EXECUTE, NotStarted, Person, Program, person, start
 from muster.engines.local.timers import Timer, Timers
 from muster.engines.local.wire import Message
 
-STOP, EVICT, TIME, MEMORY, PIDS, FAILED = "stop", "evict", "time", "memory", "pids", "failed"
-_OUTCOMES = {STOP: "STOPPED", TIME: "TIMEOUT", MEMORY: "OUT_OF_MEMORY", PIDS: "FAILED"}
+TIME, MEMORY, PIDS, DISK, FAILED = "time", "memory", "pids", "disk", "failed"
+_OUTCOMES = {STOP: "STOPPED", TIME: "TIMEOUT", MEMORY: "OUT_OF_MEMORY", PIDS: "FAILED", DISK: "FAILED"}
 _AGAIN_SECONDS = 0.02  # between looks at a tree that is to be gone
 _KILL_AGAIN_SECONDS = 1.0
 # Of an order: of no use once it is carried out.
@@ -73,9 +75,11 @@ class Attempt:
         self.key: Key = (terms["job"], terms["attempt"])
         self.is_over = False
         self._parts: list[Part] = []
+        self._scratch = Scratches(terms["scratch"])
         self._told: Told | None = None
         self._at = 0.0  # when it started, by the wall
         self._since = time.monotonic()
+        self._ask_at: float | None = None  # when SIGTERM is to follow the warning that was given
         self._suspended_since: float | None = None
         self._paused_seconds = 0.0
         self._timers: dict[str, Timer] = {}
@@ -135,7 +139,8 @@ class Attempt:
         if order["script"] is not None:
             folder.write(f"{self.key[1]}.script", order["script"], 0o700)
         if order["checkpoint"] is not None:
-            folder.make_checkpoints()
+            folder.make("checkpoint")
+        self._scratch.make(folder)
 
     def _open_logs(self, order: Message, owner: Person | None, before: "Attempt | None") -> list[logs.Log]:
         count, most_bytes = len(order["parts"]), order["log_bytes"]
@@ -192,7 +197,7 @@ class Attempt:
         """What another keeper has started, and was killed before it ended."""
         attempt = cls(host, entry["terms"])
         attempt._at, attempt._since = entry["at"], entry["since"]
-        attempt._suspended_since = entry.get("suspended")
+        attempt._suspended_since, attempt._paused_seconds = entry.get("suspended"), entry.get("paused", 0.0)
         count = len(entry["groups"])
         for index, (pid, started) in enumerate(entry.get("pids") or [(0, None)] * count):
             part = recalled(entry, index, attempt._mark(index, count))
@@ -202,6 +207,8 @@ class Attempt:
         if entry.get("told") is not None:
             attempt._told = Told(*entry["told"])
             attempt._set("deadline", attempt._told.deadline, attempt._kill)
+            if entry.get("ask_at") is not None:
+                attempt._ask_later(entry["ask_at"])
         attempt._set_time_limit()
         attempt._look_after()
         return attempt
@@ -210,7 +217,7 @@ class Attempt:
 
     def leave(self, kind: str, because: str, grace_seconds: float | None = None) -> None:
         """Everybody is asked to end, and killed at the deadline. A stop overrules an eviction."""
-        grace = self._grace(kind) if grace_seconds is None else grace_seconds
+        grace = leaving.grace_seconds(self._terms, kind) if grace_seconds is None else grace_seconds
         deadline, first = time.monotonic() + grace, self._told is None
         if self._told is not None:
             if kind != STOP:
@@ -221,10 +228,31 @@ class Attempt:
         self._host.records.note(self.key, told=self._told)
         if first and grace > 0:
             self._tell_stop(because, grace)
-            self._signal(signal.SIGTERM)
+            warning = leaving.warning_seconds(self._terms, kind, grace)
+            if warning:
+                leaving.warn(self._running(), self._terms)
+            self._ask_later(time.monotonic() + warning)
             if self._suspended_since is not None:
                 self._wake()
+        elif self._ask_at is not None:
+            self._ask()
         self._set("deadline", deadline, self._kill)
+
+    def _ask_later(self, at: float) -> None:
+        """SIGTERM to everybody, after the warning if there was one."""
+        if at <= time.monotonic():
+            self._signal(signal.SIGTERM)
+            return
+        self._ask_at = at
+        self._host.records.note(self.key, ask_at=at)
+        self._set("ask", at, self._ask)
+
+    def _ask(self) -> None:
+        """The warning has had its time, or there is none left for it."""
+        if self._ask_at is not None:
+            self._ask_at = None
+            self._host.records.note(self.key, ask_at=None)
+            self._signal(signal.SIGTERM)
 
     def suspend(self) -> None:
         if self._told is not None or self._suspended_since is not None:
@@ -244,7 +272,7 @@ class Attempt:
         self._paused_seconds += time.monotonic() - self._suspended_since
         self._wake()
         self._set_time_limit()
-        self._host.records.note(self.key, suspended=None)
+        self._host.records.note(self.key, suspended=None, paused=self._paused_seconds)
         self._host.tell(self._message("resumed", self._host.clock.now()))
 
     def _wake(self) -> None:
@@ -253,12 +281,6 @@ class Attempt:
             if part.group is not None:
                 part.group.thaw()
         self._signal(signal.SIGCONT)
-
-    def _grace(self, kind: str) -> float:
-        """Who saves its work when it must leave has the time that it takes."""
-        grace: float = self._terms["grace_seconds"]
-        kept = self._terms["checkpoint"]
-        return max(grace, kept["save_seconds"]) if kept is not None and kind == EVICT else grace
 
     def _set_time_limit(self) -> None:
         """The limit is one of running: time that it was suspended is not counted."""
@@ -275,20 +297,14 @@ class Attempt:
             self.leave(TIME, "its time limit is reached")
 
     def _give_notice(self) -> None:
-        """To the program. That of a script is what the script has started: a shell would die of it."""
-        if self._suspended_since is not None or self._told is not None:
-            return
-        notice = self._terms["notice"]
-        self._tell_stop("its time limit is near", notice["before_seconds"])
-        for part in self._running():
-            below = [p.pid for p in processes.everybody() if p.parent == part.pid]
-            for pid in below if below and self._terms["is_script"] else [part.pid]:
-                processes.send(pid, notice["signal"])
+        if self._suspended_since is None and self._told is None:
+            self._tell_stop("its time limit is near", self._terms["notice"]["before_seconds"])
+            leaving.warn(self._running(), self._terms)
 
     def _tell_stop(self, because: str, seconds: float) -> None:
         with contextlib.suppress(NotStarted):
             folder = logs.Folder(self._host.logs, self.key[0], person(self._terms["user"]))
-            folder.tell_stop(self.key[1], because, self._host.clock.now() + seconds)
+            folder.tell_stop(self.key[1], because, self._host.clock.wall() + seconds)
 
     # --- Ending -----------------------------------------------------------------------------------
 
@@ -308,9 +324,10 @@ class Attempt:
                 part.sweep(self._host.has_orphans, is_followed=self._host.is_followed(self))
                 if not part.gone and not patient:
                     part.kill()
-        if all(part.gone for part in self._parts):
+        gone = all(part.gone for part in self._parts)
+        if gone and self._scratch.is_gone():
             self._finish()
-        elif any(not (part.runs or part.gone) for part in self._parts):
+        elif gone or any(not (part.runs or part.gone) for part in self._parts):
             self._set("sweep", time.monotonic() + _AGAIN_SECONDS, self._look_after)
 
     def _kill(self) -> None:
@@ -378,7 +395,11 @@ class Attempt:
                 self._watch_tree(part)
         if news:
             self._note_processes()
-        return soon
+        beyond = self._scratch.beyond() if self._told is None else None
+        if beyond is not None:
+            self._parts[0].say(beyond)
+            self.leave(DISK, beyond)
+        return soon or self._scratch.is_counting
 
     def _watch_tree(self, part: Part) -> None:
         memory_bytes, pids = part.limits.memory_bytes, part.limits.pids if self._terms["asks_pids"] else 0
@@ -422,9 +443,10 @@ class Attempt:
             part.signal(signal_)
 
     def _mark(self, index: int, count: int) -> tuple[bytes, ...]:
-        """By which a process that has left its tree is found in /proc."""
-        mark = [f"MUSTER_JOB_ID={self.key[0]}", f"MUSTER_ATTEMPT={self.key[1]}"]
-        return tuple(m.encode() for m in mark + [f"RANK={index}"] * (count > 1))
+        """By which a process that has left its tree is found in /proc; other homes have the same ids."""
+        home = os.path.dirname(self._host.logs)
+        mark = [f"MUSTER_HOME={home}", f"MUSTER_JOB_ID={self.key[0]}", f"MUSTER_ATTEMPT={self.key[1]}"]
+        return tuple(os.fsencode(m) for m in mark + [f"RANK={index}"] * (count > 1))
 
     def _name(self, index: int) -> str:
         return f"{self.key[0]}.{self.key[1]}.{index}"

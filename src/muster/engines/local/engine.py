@@ -37,7 +37,10 @@ Key = tuple[JobId, int]
 
 
 class LocalEngine:
-    """Runs jobs as processes here. ``find`` knows the jobs, ``environment`` the variables kept for them."""
+    """Runs jobs as processes here. ``find`` knows the jobs, ``environment`` the variables kept for them.
+
+    ``since`` is the last time that was written down: none before it is told.
+    """
 
     capabilities = Capabilities(lines_up=True)
 
@@ -49,14 +52,15 @@ class LocalEngine:
         *,
         node: Node | None = None,
         cgroups: bool = True,
+        since: float = 0.0,
     ) -> None:
         home.make()
         self._home = Home(home.path.resolve())
         self._find, self._environment = find, environment
         self._cgroups = cgroups
         self._machine = inventory.here(home.path) if node is None else inventory.Machine(node)
-        self._clock = Clock()
-        self._told_at = 0.0
+        self._clock = Clock(str(self._home.clock), since)
+        self._told_at = since
         self._facts: list[Event] = []
         self._running: set[Key] = set()  # and known to have started
         self._over: set[Key] = set()  # have ended, and were told
@@ -75,6 +79,10 @@ class LocalEngine:
 
     def now(self) -> float:
         return self._clock.now()
+
+    def wall_ahead_seconds(self) -> float:
+        """By how much the wall's clock, which people may set, is ahead of ours."""
+        return self._clock.wall_ahead_seconds()
 
     def nodes(self) -> Sequence[Node]:
         return (self._machine.node,)

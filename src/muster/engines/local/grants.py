@@ -51,7 +51,7 @@ def _of_shape(shape: Shape, run: Run, means: Mapping[str, str]) -> Iterator[Gran
     elif shape.gpus:
         yield Grant("gpus", shape.gpu_milli / MILLI, ADVISORY, "CUDA_VISIBLE_DEVICES")
     if shape.disk_bytes:
-        yield Grant("disk", shape.disk_bytes, ADVISORY, _NOTHING)
+        yield Grant("disk", shape.disk_bytes, ADVISORY, _WATCHDOG)
 
 
 def _of_run(job: Job, run: Run, means: Mapping[str, str]) -> Iterator[Grant]:

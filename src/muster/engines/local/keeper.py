@@ -27,8 +27,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from muster.engines.local import cgroups, processes, wire
-from muster.engines.local.attempt import EVICT, STOP, Attempt
+from muster.engines.local.attempt import Attempt
 from muster.engines.local.clock import Clock
+from muster.engines.local.leaving import EVICT, STOP
 from muster.engines.local.line import Line
 from muster.engines.local.logs import is_safe
 from muster.engines.local.part import Part
@@ -54,7 +55,7 @@ class Keeper:
     def __init__(self, home: Home, groups: cgroups.Cgroups, listener: socket.socket) -> None:
         self._home, self.logs = home, str(home.logs)
         self.cgroups = groups
-        self.clock, self.timers = Clock(), Timers()
+        self.clock, self.timers = Clock(str(home.clock)), Timers()
         self.records = Records(str(home.keeper), processes.boot_id())
         self._attempts: dict[Key, Attempt] = {}
         self._by_job: dict[str, int] = {}  # the latest attempt of each job that is remembered
@@ -107,6 +108,12 @@ class Keeper:
         self.tell(message, pressing=pressing)
         if follower is not None:
             self._begin(follower, attempt)
+        self._clear_out()
+
+    def _clear_out(self) -> None:
+        """Without groups, an orphan may hide whose it is; once nothing runs, that does not matter."""
+        if not (self._attempts or self.cgroups.bases):
+            processes.kill_all(processes.own_children() or ())
 
     # --- The loop ---------------------------------------------------------------------------------
 
@@ -178,6 +185,7 @@ class Keeper:
             except ChildProcessError:
                 return
             if pid == 0:
+                self._clear_out()
                 return
             if pid in self._by_pid:
                 attempt, part = self._by_pid.pop(pid)

@@ -65,11 +65,12 @@ class Folder:
         with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
 
-    def make_checkpoints(self) -> None:
+    def make(self, name: str) -> None:
+        """A folder in it; one that is there stays as it is."""
         with self.opened() as folder, contextlib.suppress(FileExistsError):
-            os.mkdir("checkpoint", 0o700, dir_fd=folder)
+            os.mkdir(name, 0o700, dir_fd=folder)
             if self._owner is not None:
-                os.chown("checkpoint", self._owner.uid, self._owner.gid, dir_fd=folder, follow_symlinks=False)
+                os.chown(name, self._owner.uid, self._owner.gid, dir_fd=folder, follow_symlinks=False)
 
     def tell_stop(self, attempt: int, reason: str, deadline: float) -> None:
         """What MUSTER_STOP_FILE names. A job that reads it finds it whole, or not there."""

@@ -5,6 +5,7 @@ import socket
 from muster.engines.local.grants import DEFAULT_PIDS
 from muster.engines.local.inventory import Machine
 from muster.engines.local.logs import is_safe
+from muster.engines.local.scratch import name as scratch_name
 from muster.engines.local.wire import Message
 from muster.home import Home
 from muster.model.errors import BadInput
@@ -19,6 +20,7 @@ _NVIDIA_MAJOR = 195
 def start_order(job: Job, action: Start, home: Home, machine: Machine) -> Message:
     """The order to start an attempt. Its environment is told by the key under which the keeper knows it."""
     run = _run_of(job)
+    scratch = _scratch(job, action, home)
     return {
         "do": "start",
         "job": job.id,
@@ -38,9 +40,10 @@ def start_order(job: Job, action: Start, home: Home, machine: Machine) -> Messag
         "notice": _notice(run.notice),
         "time_limit_seconds": job.time_limit_seconds,
         "checkpoint": _checkpoint(job.checkpoint),
+        "scratch": [kept for kept in scratch if kept is not None],
         "environment": run.environment,
         "variables": _variables(job, action.attempt, home),
-        "parts": _parts(action.seats, machine),
+        "parts": _parts(action.seats, scratch, machine),
         "behind": action.behind,
     }
 
@@ -104,7 +107,23 @@ def _variables(job: Job, attempt: int, home: Home) -> dict[str, str]:
     return variables | {f"MUSTER_PARAM_{name}": value for name, value in job.params}
 
 
-def _parts(seats: tuple[Seat, ...], machine: Machine) -> list[Message]:
+Scratch = tuple[str, int]  # where, and how much it may hold
+
+
+def _scratch(job: Job, action: Start, home: Home) -> list[Scratch | None]:
+    """Of each part that asks for disk, a folder of its own."""
+    count, folder = len(action.seats), f"{home.logs}/{job.id}"
+    asked = enumerate(seat.shape.disk_bytes for seat in action.seats)
+    return [
+        (f"{folder}/{scratch_name(action.attempt, i, count)}", most) if most else None for i, most in asked
+    ]
+
+
+def _temporary(scratch: Scratch | None) -> dict[str, str]:
+    return {} if scratch is None else {"MUSTER_SCRATCH_DIR": scratch[0], "TMPDIR": scratch[0]}
+
+
+def _parts(seats: tuple[Seat, ...], scratch: list[Scratch | None], machine: Machine) -> list[Message]:
     """On one machine the parts are its processes: node rank 0, and the local rank is the rank."""
     ranks: list[dict[str, str]] = [{}]
     if len(seats) > 1:
@@ -113,12 +132,12 @@ def _parts(seats: tuple[Seat, ...], machine: Machine) -> list[Message]:
         ranks = [shared | {"RANK": str(i), "LOCAL_RANK": str(i)} for i in range(len(seats))]
     return [
         {
-            "environment": rank | _visible(seat, machine),
+            "environment": rank | _visible(seat, machine) | _temporary(folder),
             "cpus_milli": seat.shape.cpus_milli,
             "memory_bytes": seat.shape.memory_bytes,
             "denied_devices": _denied(seat, machine),
         }
-        for seat, rank in zip(seats, ranks, strict=True)
+        for seat, rank, folder in zip(seats, ranks, scratch, strict=True)
     ]
 
 

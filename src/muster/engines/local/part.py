@@ -85,7 +85,8 @@ class Part:
         if self.group is not None:
             self.group.kill()
         elif not self.gone:
-            processes.kill_all(self.members())
+            processes.kill_tree(self.tree())
+            processes.run_after(self._mark)
 
     def sweep(self, has_orphans: Callable[[], bool], *, is_followed: bool) -> None:
         """Find out whether anything is left of it, now that its main process has ended.
@@ -96,7 +97,8 @@ class Part:
             self.out_of_memory = self.out_of_memory or (self.failed and self.group.out_of_memory())
             self.gone = (is_followed and self.group.is_vacant()) or self.group.remove()
         else:
-            self.gone = not ((self.adopted or has_orphans()) and self.members())
+            may_be = self.adopted or has_orphans()
+            self.gone = not (may_be and (self.members() or processes.orphan(self._mark) is not None))
 
     def spare_group(self, limits: Limits) -> Group | None:
         """Our group, for another with the same limits, if it is as we have found it."""

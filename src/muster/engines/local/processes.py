@@ -3,12 +3,14 @@
 A process is named by its id and the time it started, since ids are used again.
 """
 
+import contextlib
 import os
 import signal as signals
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _PR_SET_CHILD_SUBREAPER = 36
+_LOOKS = 100  # at who does not stay where it is
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -18,6 +20,7 @@ class Process(NamedTuple):
     pid: int
     state: str
     parent: int
+    group: int
     session: int
     started: int  # ticks since the machine was booted
     resident_bytes: int
@@ -27,8 +30,9 @@ def parse_stat(text: str) -> Process:
     """The command may hold anything, brackets too: so what follows it is counted from the last one."""
     pid, _, rest = text.partition(" (")
     fields = rest.rpartition(")")[2].split()
+    parent, group, session = map(int, fields[1:4])
     return Process(
-        int(pid), fields[0], int(fields[1]), int(fields[3]), int(fields[19]), int(fields[21]) * _PAGE_BYTES
+        int(pid), fields[0], parent, group, session, int(fields[19]), int(fields[21]) * _PAGE_BYTES
     )
 
 
@@ -72,12 +76,21 @@ def tree(roots: Iterable[int], mark: tuple[bytes, ...]) -> list[Process]:
 
 
 def _carries(pid: int, mark: tuple[bytes, ...]) -> bool:
+    return _all_in(mark, _environ(pid))
+
+
+def _all_in(mark: tuple[bytes, ...], environ: bytes) -> bool:
+    variables = environ.split(b"\0")
+    return all(variable in variables for variable in mark)
+
+
+def _environ(pid: int) -> bytes:
+    """Empty of one that has ended, or that is not ours to look at."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
+            return file.read()
     except OSError:
-        return False
-    return all(variable in variables for variable in mark)
+        return b""
 
 
 def send(pid: int, signal: int) -> None:
@@ -91,6 +104,49 @@ def send(pid: int, signal: int) -> None:
 def kill_all(pids: Iterable[int]) -> None:
     for pid in pids:
         send(pid, signals.SIGKILL)
+
+
+def kill_tree(found: Iterable[Process]) -> None:
+    """By groups first, each of them at once: who forks without end does not outrun that."""
+    found = list(found)
+    for group in {process.group for process in found}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signals.SIGKILL)
+    kill_all(process.pid for process in found)
+
+
+# --- Orphans --------------------------------------------------------------------------------------
+
+
+def orphan(mark: tuple[bytes, ...]) -> int | None:
+    """One of our children that carries the mark; 0: there may be one. None: there is none.
+
+    Who forks and ends, forks and ends, is hardly found in /proc: by the time that all have been read it is
+    another. But it is always a child of ours. So if one was gone when it was looked at, we look again.
+    """
+    dead: set[int] = set()
+    for _ in range(_LOOKS):
+        steady = True
+        for pid in (own_children() or set()) - dead:
+            environ = _environ(pid)
+            if environ and _all_in(mark, environ):
+                return pid
+            if not environ:
+                dead.add(pid)
+                steady = False
+        if steady:
+            return None
+    return 0
+
+
+def run_after(mark: tuple[bytes, ...]) -> None:
+    """Kill those of our children that carry the mark, one after the other, for a while."""
+    for _ in range(_LOOKS):
+        found = orphan(mark)
+        if found is None:
+            return
+        if found:
+            send(found, signals.SIGKILL)
 
 
 def adopt_orphans() -> None:
