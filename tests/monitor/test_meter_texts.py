@@ -42,6 +42,7 @@ def test_a_group_of_version_2_shows_everything() -> None:
         memory_peak_bytes=91_901_952 - 41_943_040,
         read_bytes=41_949_184,
         written_bytes=41_943_040,
+        refaulted_bytes=0,
         cpu_stalled_seconds=5124.366549,
         memory_stalled_seconds=12.837243,
         io_stalled_seconds=136.141865,
@@ -58,6 +59,7 @@ def test_a_group_of_version_1_shows_what_its_trees_do() -> None:
         memory_peak_bytes=145_059_840 - 41_943_040,
         read_bytes=41_943_040,
         written_bytes=41_955_328,
+        refaulted_bytes=4096,
     )
     assert _read(1, {"pids": v1}) == Shown()
 

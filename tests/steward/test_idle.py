@@ -221,7 +221,7 @@ def test_a_gpu_whose_meter_is_missing_is_not_unused() -> None:
 def test_a_finding_says_metric_window_and_threshold() -> None:
     (finding,) = attempt(gpus=1).does(30, gpu=0.9, cpu=1.5).does(62, cpu=0.012, io=12_000).found()
     assert finding.sentence() == (
-        "idle for 1h 2m, holding 1 GPU, 8 cpu, 64G memory: "
+        "idle for 1h 2m, holding 1 GPU, 8 cpus, 64G memory: "
         "GPU 4: at most 0 % busy (nvml-utilization, threshold 0.2 %) for 62 min while holding it; "
         "cpu at most 0.012 of 8 (threshold 0.1) for 62 min; "
         "disks at most 11.72K a minute (threshold 10M) for 62 min; "

@@ -16,7 +16,7 @@ def test_who_reported_and_has_not_for_two_hours_is_stuck_if_the_charter_names_re
     (finding,) = training.found()
     assert (finding.since, finding.sure, finding.whole) == (START + HOUR, True, True)
     assert finding.sentence() == (
-        "no progress for 2h 5s, holding 1 GPU, 8 cpu, 64G memory: "
+        "no progress for 2h 5s, holding 1 GPU, 8 cpus, 64G memory: "
         "no report for 2h 5s (its charter names it; before at most 5m apart; window 2h)"
     )
 

@@ -13,7 +13,8 @@ from usage_world import DAY0, job, placed, sample
 def main(url: str, seed: int) -> None:
     luck, journal, ledger = random.Random(seed), Journal.open(url), Ledger()
     events = list(journal.events_after(0))
-    now = max((event.at for event in events), default=DAY0) + luck.uniform(0, 100)
+    counted = [entry.counted_until or DAY0 for entry in journal.entries_living()]
+    now = max([DAY0, *counted, *(event.at for event in events)]) + luck.uniform(0, 100)
     for batch in ledger.catch_up(journal, now):
         journal.write(batch, lambda _: None)
     running = [entry.key for entry in ledger.living]

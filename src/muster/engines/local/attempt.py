@@ -75,7 +75,7 @@ class Attempt:
         self.key: Key = (terms["job"], terms["attempt"])
         self.is_over = False
         self._parts: list[Part] = []
-        self._scratch = Scratches(terms["scratch"])
+        self._scratch = Scratches(terms.get("scratch", ()))
         self._told: Told | None = None
         self._at = 0.0  # when it started, by the wall
         self._since = time.monotonic()
