@@ -151,8 +151,9 @@ class Endings:
         job = running.job
         minutes = self._metering.ledger.series.so_far(job.id, running.attempt, event.at)
         use = past_use(job, minutes, ended_at=event.at, outcome=event.outcome, seconds=seconds)
-        if use.memory_peak_bytes is None and event.at_end is not None:
-            use = replace(use, memory_peak_bytes=event.at_end.largest_bytes)
+        if event.at_end is not None:  # between two looks it may have had more
+            peak = max(use.memory_peak_bytes or 0, event.at_end.largest_bytes)
+            use = replace(use, memory_peak_bytes=peak)
         whose = use.request.whose
         if whose in self._history:
             self._history[whose] = [*self._history[whose][-_KEPT:], use]
