@@ -217,6 +217,14 @@ class Client:
         """Requests that are far from the truth, those that cost most first."""
         return list(self.get("/advice" + query({"owner": owner, "mine": mine or None}))["advice"])
 
+    def use(self, **asked: object) -> "View":
+        """Held and used, ``by`` team, owner, effort, job or gpu; as said by the filters of the API."""
+        return self.get("/use" + query(asked))
+
+    def use_of(self, job: str, **asked: object) -> "View":
+        """What one job used over time, in minutes or hours."""
+        return self.get(f"/jobs/{_id(job)}/use{query(asked)}")
+
     def accuracy(self) -> "View":
         return self.get("/accuracy")
 

@@ -164,7 +164,19 @@ def test_ps_looks_like_squeue(server: Canned, capsys: Said) -> None:
     server.answers["GET /jobs"] = {"jobs": [running, view(id="12_[3-9]", purpose=None)], "more": 0}
     assert run(["ps", "-a", "--mine", "--state", "queued"]) == 0
     head, first, second = capsys.readouterr().out.splitlines()
-    assert head.split() == ["ID", "NAME", "OWNER", "TEAM", "ST", "GPU", "WHERE", "TIME", "FOR", "ENDS"]
+    assert head.split() == [
+        "ID",
+        "NAME",
+        "OWNER",
+        "TEAM",
+        "ST",
+        "GPU",
+        "WHERE",
+        "TIME",
+        "USED",
+        "FOR",
+        "ENDS",
+    ]
     assert first.split()[:7] == ["7", "fit", "ana", "vision", "R", "4", "gpub[031-032]"]
     assert "(no node has 4 GPUs free together)" in second
     assert "(nobody said)" in second
@@ -477,10 +489,10 @@ def test_a_table_is_coloured_on_a_terminal_only_and_not_where_that_is_unwanted(
         assert ("\x1b[32mR" in on_terminal("ps")) is coloured
 
 
-def on_terminal(*arguments: str) -> str:
-    """What a command writes to a terminal 80 columns wide."""
+def on_terminal(*arguments: str, columns: int = 80) -> str:
+    """What a command writes to a terminal."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     subprocess.run([*MUSTER, *arguments], stdout=theirs, check=True)
     os.close(theirs)
     text = os.read(ours, 100_000).decode()

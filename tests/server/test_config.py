@@ -20,6 +20,7 @@ from muster.server.config_tables import Limits, Machine
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs/reference/configuration.md", ROOT / "docs/how-to/share-a-machine.md"]
+HOW = ("act", "warnings", "between", "grace")  # a finding is answered
 EXAMPLES = [text for page in PAGES for text in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL)]
 
 
@@ -387,7 +388,7 @@ def test_every_key_is_in_the_reference() -> None:
         f"{table}.{key}"
         for table, keys in KEYS.items()
         for key in keys
-        if f"`{key}`" not in sections[table] and table != "policy"
+        if f"`{key}`" not in sections.get(table, "") and table != "policy"
     }
     assert missing == set()
 
@@ -401,3 +402,22 @@ def test_the_defaults_in_the_reference_are_the_defaults() -> None:
     assert f"| `jobs_waiting` | {limits.jobs_waiting} |" in text
     assert f"| `array_members` | {limits.array_members} |" in text
     assert f"| `remembers` | {Config().server.remembers} |" in text
+
+
+@pytest.mark.parametrize("table", ["monitor", "findings"])
+def test_a_file_that_says_what_the_reference_says_of_metering_and_findings_changes_nothing(
+    table: str,
+) -> None:
+    text = PAGES[0].read_text().partition(f"\n## `[{table}]`\n")[2]
+    first = text.partition("\n## ")[0].partition("\nWhat is done")[0]
+    said = re.findall(r"^\| `(\w+)` \| `?([^|`]+)`? \|", first, re.MULTILINE)
+    assert {key for key, _ in said} == set(KEYS[table]) - set(HOW)
+    assert parsed("\n".join([f"[{table}]", *(f"{key} = {value}" for key, value in said)])) == Config()
+
+
+def test_how_a_finding_is_answered_by_default_is_in_the_reference() -> None:
+    text = PAGES[0].read_text().partition("\nWhat is done")[2]
+    said = re.findall(r"^\| `(\w+)` \| `?([^|`]+)`? \|", text.partition("\n## ")[0], re.MULTILINE)
+    assert [key for key, _ in said] == list(HOW)
+    how = ", ".join(f"{key} = {value}" for key, value in said if key != "act")
+    assert parsed(f'[findings]\non_idle = {{ act = "warn", {how} }}') == Config()

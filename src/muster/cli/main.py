@@ -29,6 +29,7 @@ GROUPS = {
         "show": "everything about a job",
         "logs": "what a job wrote",
         "why": "why a job waits, when it will start, what would start it sooner",
+        "use": "what was held and what of it was used, by team, owner, job or GPU",
         "advise": "requests that are far from what was measured, and what to ask for",
         "node": "the nodes, what they have and who holds it; drain and resume them",
         "team": "the teams, what they own and hold",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     View = dict[str, Any]
 
-HEADINGS = ("ID", "NAME", "OWNER", "TEAM", "ST", "GPU", "WHERE", "TIME", "FOR", "ENDS")
+HEADINGS = ("ID", "NAME", "OWNER", "TEAM", "ST", "GPU", "WHERE", "TIME", "USED", "FOR", "ENDS")
 WIDE = (*HEADINGS, "CPUS", "MEM", "LIMIT", "PRIORITY", "SUBMITTED", "COMMAND")
 _STATES = {
     "HELD": "H",
@@ -61,6 +61,7 @@ def row(view: "View", now: float, *, wide: bool) -> list[Cell]:
         Cell(f"{view['gpus']:g}"),
         Cell(_where(view, wide=wide)),
         Cell(_ran(view, now)),
+        Cell(_used(view)),
         Cell(purpose or "(nobody said)", "" if purpose else "dim"),
         Cell(_ends(view, now)),
     ]
@@ -94,6 +95,12 @@ def _ran(view: "View", now: float) -> str:
     if started is None:
         return NOTHING
     return span(max(0.0, (view["ended_at"] or now) - started))
+
+
+def _used(view: "View") -> str | None:
+    """Of its GPUs, or of its cpus if it has none, in the last minutes."""
+    used = view.get("used")
+    return f"{used['share']:.0%}" if used and used["share"] is not None else None
 
 
 def _ends(view: "View", now: float) -> str:

@@ -3,7 +3,9 @@
 import msgspec
 
 from muster.model.events import Outcome
+from muster.model.ledger import By
 from muster.model.state import State
+from muster.model.usage import Rollup
 
 
 class Error(msgspec.Struct):
@@ -36,6 +38,17 @@ class StartEstimate(msgspec.Struct):
     latest: float
     probability: float
     latest_by_limits: float | None = None
+
+
+class Used(msgspec.Struct):
+    """What a running job uses: shares are means over the last minutes, memory is as of the last look."""
+
+    share: float | None  # of the GPUs that it holds, or of its cpus if it has none
+    coverage: float  # how much of that time was measured
+    cpus: float | None
+    memory_bytes: int | None
+    gpu_busy: list[float | None] = []  # of each GPU, in order
+    gpu_memory_bytes: list[int | None] = []
 
 
 class JobView(msgspec.Struct):
@@ -71,6 +84,7 @@ class JobView(msgspec.Struct):
     retries: int = 0
     params: dict[str, str] = {}
     limits: list[Grant] = []
+    used: Used | None = None  # while it runs
     metrics: dict[str, float] = {}
     array: ArrayView | None = None
     counts: dict[str, int] | None = None  # of an array's members, by state
@@ -205,6 +219,62 @@ class Forecast(msgspec.Struct):
     yields: list[str]
     estimate: StartEstimate | None
     text: str
+
+
+class UseMetrics(msgspec.Struct):
+    """By what use is measured."""
+
+    gpu: str | None  # as the GPUs' meter calls it; None: there is none
+    cpu: str = "cpu time"
+    memory: str = "working set"
+
+
+class UseRow(msgspec.Struct, kw_only=True):
+    """What somebody held, for how much of it that was measured, and what they used meanwhile.
+
+    ``used`` is None where nothing was measured; by GPU, nothing but GPUs is counted.
+    """
+
+    group: str | None  # None: in no effort; empty: in no team
+    parent: str | None = None  # of a team: in whose row its own is contained
+    name: str | None = None  # of a job
+    owner: str | None = None
+    held_seconds: float  # of all attempts together
+    measured_seconds: float
+    coverage: float | None  # the part of that time in which something was measured
+    gpu_held_seconds: float  # GPUs × seconds, as it is with cpus and bytes
+    gpu_measured_seconds: float
+    gpu_used_seconds: float | None
+    cpu_held_seconds: float | None
+    cpu_measured_seconds: float | None
+    cpu_used_seconds: float | None
+    memory_held_byte_seconds: int | None
+    memory_measured_byte_seconds: int | None
+    memory_used_byte_seconds: int | None
+
+
+class Use(msgspec.Struct):
+    """Held and used in an interval."""
+
+    by: By
+    since: float
+    until: float
+    metrics: UseMetrics
+    rows: list[UseRow]  # who held most first; of teams, each with those below it
+    total: UseRow
+    more: int  # how many rows were left out; they are in the total
+
+
+class JobUse(msgspec.Struct):
+    """What a job used, in minutes or hours. Those in which nothing was measured are left out."""
+
+    job: str
+    step_seconds: int
+    since: float
+    until: float
+    metrics: UseMetrics
+    held: Amounts  # by its last attempt
+    points: list[Rollup]
 
 
 class Whoami(msgspec.Struct):

@@ -207,7 +207,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "node": tuple(_MACHINE),
     "limits": tuple(_LIMITS),
     "monitor": (_PERIOD, *_RETENTION),
-    "findings": tuple(_FINDINGS),
+    "findings": (*_FINDINGS, *_RESPONSE),
     "mend": tuple(_MEND),
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),

@@ -11,7 +11,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 import msgspec
@@ -22,21 +23,28 @@ from muster.model.events import Event, Exited, Reported, Retried, Started, Vacat
 from muster.model.job import Job, JobId
 from muster.model.snapshot import Running
 from muster.model.state import State
+from muster.model.units import MINUTE
 from muster.model.usage import AtEnd, NodeReading, Reading, Sample
+from muster.monitor.lately import Lately
 from muster.monitor.ledger import Ledger
 from muster.monitor.meters.gather import Attended, Meters, Readings
 from muster.monitor.meters.parts import PartSeen
 from muster.monitor.rates import reading_at_start, sample_between
 from muster.monitor.upkeep import Upkeep
+from muster.server.answers import Used
 from muster.server.config_tables import Monitor
+from muster.server.errors import StoreTrouble
 from muster.server.signs import Signs
 from muster.store.fold import Fold
 from muster.store.journal import Journal
+from muster.store.rows import Batch, UsageRows
 
 log = logging.getLogger("muster")
 
 _WRITE_SECONDS = 30.0  # how often what was measured is written down
 _UPKEEP_SECONDS = 3600.0
+_PATIENCE_SECONDS = 20.0  # how long who sums up waits for the store
+_SILENT_PERIODS = 3  # after which what was measured last is no longer how it is
 _METERED = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
 
 Key = tuple[JobId, int]
@@ -67,8 +75,11 @@ class Metering:
         self.reported: dict[JobId, dict[str, float]] = {}  # the last values of those that run
         self._last: dict[Key, Reading] = {}
         self._cpus = float(os.cpu_count() or 1)  # all there are, whatever jobs may have of them
+        self._lately: dict[Key, Lately] = {}
         self._meters = Meters(home.path, now=self._engine.now)
         self._looking = False
+        self._summing = asyncio.Lock()
+        self._is_still = False
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
         self._upkeep = Upkeep(self._journal, settings.retention)
@@ -89,7 +100,7 @@ class Metering:
         for batch in self.ledger.catch_up(self._journal, now):
             self._journal.write(batch, _written)
         self._every(self._settings.period_seconds, self._look)
-        self._every(_WRITE_SECONDS, self.write_down)
+        self._every(_WRITE_SECONDS, self._write_now_and_then)
         self._every(_UPKEEP_SECONDS, self._keep_up)
 
     def end(self) -> None:
@@ -136,6 +147,7 @@ class Metering:
         key = (event.job, event.attempt)
         self.newest.pop(key, None)
         self.reported.pop(event.job, None)
+        self._lately.pop(key, None)
         self.signs.over(key)
 
     def _since_boot(self, at: float) -> float:
@@ -188,7 +200,26 @@ class Metering:
         sample = sample_between(before, after, cpus=self._cpus, devices=devices, period_seconds=period)
         if sample is not None:
             self.ledger.add(sample)
-            self.newest[after.job, after.attempt] = sample
+            key = (after.job, after.attempt)
+            self.newest[key] = sample
+            self._lately.setdefault(key, Lately()).add(sample)
+
+    def used(self, running: Running) -> Used | None:
+        """What it has used in the last minutes; None: nothing is known of them."""
+        key = (running.job.id, running.attempt)
+        newest, lately = self.newest.get(key), self._lately.get(key)
+        silent = max(MINUTE, _SILENT_PERIODS * self._settings.period_seconds)
+        if newest is None or lately is None or self._engine.now() - newest.at > silent:
+            return None
+        share, coverage = lately.share_of(running.held)
+        return Used(
+            share=share,
+            coverage=coverage,
+            cpus=lately.cpus,
+            memory_bytes=newest.memory_bytes,
+            gpu_busy=lately.gpu_busy,
+            gpu_memory_bytes=list(newest.gpu_memory_bytes),
+        )
 
     # --- Writing down -------------------------------------------------------------------------------
 
@@ -197,6 +228,38 @@ class Metering:
         self._service.hand_over()
         for batch in self.ledger.parcels(self._engine.now(), self._journal.last_seq):
             self._journal.write(batch, _written)
+
+    def _write_now_and_then(self) -> None:
+        if not self._is_still:  # else the next time
+            self.write_down()
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        """For who sums up: what is over is in the store, and what is not gets there when they are done.
+
+        So nothing that is under way is found in the store as well, and nothing is on its way between.
+        """
+        async with self._summing:
+            self.write_down()
+            self._is_still = True
+            try:
+                await self._all_written()
+                yield
+            finally:
+                self._is_still = False
+
+    async def _all_written(self) -> None:
+        done = self._loop.create_future()
+
+        def told(error: BaseException | None) -> None:
+            self._loop.call_soon_threadsafe(_settle, done, error)
+
+        self._journal.write(Batch(usage=UsageRows()), told)  # is written after all that came before
+        try:
+            await asyncio.wait_for(done, 0 if self._journal.sick else _PATIENCE_SECONDS)
+        except TimeoutError:
+            why = self._journal.sick or "the store is slow"
+            raise StoreTrouble(f"what was measured is not written down yet: {why}; ask again later") from None
 
     def _keep_up(self) -> None:
         threading.Thread(target=self._upkeep_aside, name="upkeep", daemon=True).start()
@@ -227,6 +290,15 @@ def _last_reading(key: Key, at: float, spent: AtEnd, since_boot_seconds: float) 
         cpu_seconds=spent.cpu_seconds,
         memory_peak_bytes=None,
     )
+
+
+def _settle(done: "asyncio.Future[None]", error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
 
 
 def _written(error: BaseException | None) -> None:

@@ -18,11 +18,11 @@ from muster.server.logs import Source, followed, followed_together, lines_of, li
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
 from muster.server.service import Service
+from muster.server.use import Count, JobUseQuery, UseQuery, Using
 from muster.server.when import When
 
 _MOST_LISTED = 1000
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
 Grace = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
@@ -98,6 +98,7 @@ class Routes:
 
     def __init__(self, service: Service, commands: Commands, when: When, home: "inventory.Place") -> None:
         self._service, self._commands, self._when, self._place = service, commands, when, home
+        self._using = Using(service)
 
     # --- Jobs ---------------------------------------------------------------------------------------
 
@@ -226,6 +227,17 @@ class Routes:
                 if view is not None:
                     yield b"event: job\ndata: " + msgspec.json.encode(view) + b"\n\n"
 
+    # --- Use ----------------------------------------------------------------------------------------
+
+    async def use(self, call: Call) -> answers.Use:
+        return await self._using.summed(call.query, call.person.name)
+
+    async def use_of_job(self, call: Call) -> answers.JobUse:
+        view = self._commands.view(call.path[0])
+        if view.counts is not None:
+            raise BadInput(f"{view.id} is an array; each member has its use, such as {view.id}_1")
+        return await self._using.of_job(view.id, call.query)
+
     # --- The rest -----------------------------------------------------------------------------------
 
     async def accuracy(self, _: Call) -> answers.Accuracy:
@@ -326,6 +338,15 @@ class Routes:
                 query=AdviceQuery,
             ),
             Route("GET", f"{_V1}/accuracy", self.accuracy, answers.Accuracy, "How good past estimates were."),
+            Route(
+                "GET",
+                f"{_V1}/use",
+                self.use,
+                answers.Use,
+                "What was held and used, by whom.",
+                query=UseQuery,
+                errors=(507,),
+            ),
         ]
 
     def _of_one_job(self) -> list[Route]:
@@ -345,6 +366,15 @@ class Routes:
                 "GET", f"{job}/log", self.log, "text/plain", "What it printed.", query=LogQuery, errors=(403,)
             ),
             Route("GET", f"{job}/why", self.why, answers.Why, "Why it waits, and when it will start."),
+            Route(
+                "GET",
+                f"{job}/use",
+                self.use_of_job,
+                answers.JobUse,
+                "What it used, over time.",
+                query=JobUseQuery,
+                errors=(507,),
+            ),
             *(
                 Route("POST", f"{job}/{verb}", handler, view, summary, body=body, errors=(403, 409, 507))
                 for verb, handler, body, summary in acts

@@ -17,7 +17,7 @@ from muster.model.plan import Plan
 from muster.model.snapshot import LaneKey, Running, Waiting
 from muster.model.state import State
 from muster.model.units import MILLI, show_seconds
-from muster.server.answers import ArrayView, JobView
+from muster.server.answers import ArrayView, JobView, Used
 from muster.store.fold import Fold
 from muster.store.records import ArrayRecord, Record
 
@@ -31,6 +31,7 @@ class Views:
         self._fold, self._logs = fold, str(home.logs)
         self.plan = Plan()  # the latest: it has the reasons
         self.metrics: dict[JobId, dict[str, float]] = {}
+        self.used: Callable[[Running], Used | None] = lambda _: None
 
     def live(self, record: Record) -> JobView:
         """A job that has not ended."""
@@ -48,6 +49,7 @@ class Views:
         because = record.running.because if record.running else None
         view.reason = how_it_ended(event, record, because)
         view.metrics = self.metrics.pop(view.id, {})
+        view.used = None  # it uses nothing any more
         return view
 
     def _waiting(self, waiting: Waiting, state: State) -> JobView:
@@ -73,6 +75,7 @@ class Views:
         view.log = self._log(job, running.attempt)
         view.metrics = self.metrics.get(job.id, {})
         view.findings = [found.sentence for found in self._fold.findings.get(job.id, ())]
+        view.used = self.used(running)
         return view
 
     def _lined_up(self, running: Running) -> JobView:
@@ -174,6 +177,10 @@ class Views:
             params={},
             metrics={},
             limits=[],
+            used=None,
+            cause=None,
+            efficiency=[],
+            findings=[],
         )
 
     def _members(self, array: ArrayRecord) -> Iterator[Record]:

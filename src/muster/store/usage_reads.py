@@ -14,7 +14,7 @@ from muster.store.lookup import Lookup
 from muster.store.rows import PastRow, RowKey
 from muster.store.tables import USAGE_SEQ, jobs, meta, past_uses, usage_attempts, usage_hours, usage_minutes
 from muster.store.usage_rows import booked_from, entry_from
-from muster.store.usage_sums import Sums, starts_in
+from muster.store.usage_sums import Names, Sums, starts_in
 
 _MANY = 500  # values in one question
 
@@ -33,12 +33,12 @@ class UsageReads(Lookup):
         now: float,
         living: Iterable[Entry] = (),
         under_way: Iterable[Booked] = (),
-        among: Mapping[By, str] = MappingProxyType({}),
+        among: Mapping[By, Names] = MappingProxyType({}),
     ) -> dict[str | None, Usage]:
         """Held and used in an interval, by group; ``None`` is who is in no effort.
 
         ``living`` and ``under_way`` are the ledger's, and go before what is written down. ``among`` limits it
-        to those of a job, an owner, a team or an effort. By GPU, nothing but GPUs is counted.
+        to those of a job, an owner, a team or an effort, or of several. By GPU, nothing but GPUs is counted.
         """
         with self._at_once() as ask:
             return Sums(ask, since, until, now, among).by(by, living, under_way)

@@ -36,6 +36,7 @@ from muster.store.usage_rows import SUMS, entry_from, gpus_from, spent_from, usa
 
 _MANY = 500  # values in one question
 
+Names = str | tuple[str, ...]  # one, or any of several
 Piece = tuple[Key, int, int, Spent]  # of whom, from when, for how many seconds at most, and what
 
 
@@ -43,15 +44,16 @@ class Sums:
     """A question: an interval, and whose usage it is about."""
 
     def __init__(
-        self, ask: Ask, since: float, until: float, now: float, among: Mapping[By, str] | None = None
+        self, ask: Ask, since: float, until: float, now: float, among: Mapping[By, Names] | None = None
     ) -> None:
-        self._ask, self._among = ask, among or {}
+        self._ask = ask
+        self._among = {what: (who,) if isinstance(who, str) else who for what, who in (among or {}).items()}
         self._since, self._until, self._now = since, min(until, now), now
         table = usage_attempts.c
         self._held_in = and_(
             table.placed_at < self._until,
             or_(table.ended_at.is_(None), table.ended_at > since),
-            *(table[what.value] == who for what, who in self._among.items()),
+            *(table[what.value].in_(who) for what, who in self._among.items()),
         )
         # Reaches beyond an edge, or may still do so: what lives is never summed by the database.
         self._is_cut = or_(table.placed_at < since, table.ended_at.is_(None), table.ended_at > self._until)
@@ -92,7 +94,7 @@ class Sums:
     def _not_written(self, living: Iterable[Entry]) -> dict[Key, Entry]:
         """Those of the ledger's that are asked about, but those of whom the end is written down by now."""
         among = self._among.items()
-        wanted = {e.key: e for e in living if all(KEYS[what](e) == who for what, who in among)}
+        wanted = {e.key: e for e in living if all(KEYS[what](e) in who for what, who in among)}
         ids, table = sorted({job for job, _ in wanted}), usage_attempts.c
         for i in range(0, len(ids), _MANY):
             query = select(table.job, table.attempt).where(table.job.in_(ids[i : i + _MANY]))
