@@ -74,6 +74,11 @@ def _check_counts(fold: Fold, snap: Snapshot) -> None:
     alive = [r.waiting or r.running for r in fold.records.values() if r.outcome is None]
     jobs = [one.job for one in alive if one is not None]
     assert len(jobs) == len(alive), "a job neither waits nor runs, and has not ended"
+    assert fold.apart == Counter((w.job.team, w.job.held) for w in snap.ineligible.values())
+    ended = Counter(r.outcome for r in fold.records.values() if r.outcome is not None)
+    for (_, outcome), count in fold.ended.items():  # of some it may have been forgotten
+        ended[outcome] -= count
+    assert all(left <= 0 for left in ended.values())
     active = Counter((j.team, j.owner) for j in jobs)
     owners = {holder: n for holder, n in snap.active.items() if holder[1] is not None}
     assert owners == dict(active)

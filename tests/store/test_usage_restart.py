@@ -9,6 +9,7 @@ from random import Random
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine import Connection
 from stores import Opener, held, put
@@ -16,7 +17,8 @@ from usage_machine import Machine, written
 
 import muster.monitor.ledger as ledger_module
 from muster.model.events import ArraySubmitted, Event, Exited, Outcome, Placed, Submitted, Vacated, Withdrawn
-from muster.model.ledger import Booked, By, Entry, Spent, usage_of
+from muster.model.ledger import Booked, By, Entry, Spent, summed, usage_of
+from muster.model.resources import Resources
 from muster.model.units import HOUR
 from muster.model.usage import Usage
 from muster.store.journal import Batch, EndedJob, Journal, StoreBroken
@@ -52,6 +54,13 @@ def assert_true_to_the_journal(journal: Journal) -> None:
         usage = usage_of(entry, entry.spent, 0.0, T + 1e8)
         assert usage.measured_seconds <= usage.held_seconds
     assert minutes == {}
+    assert journal.usage_totals() == summed((e.team, written_of(e)) for e in entries.values())
+
+
+def written_of(entry: Entry) -> Usage:
+    """What an entry counts in the totals: what it held as well, once it has ended."""
+    usage = usage_of(entry, entry.spent, 0.0, T + 1e8)
+    return usage if entry.ended_at is not None else replace(usage, held=Resources(), held_seconds=0.0)
 
 
 KILLS = 3
@@ -212,7 +221,7 @@ def test_a_store_of_version_1_keeps_what_it_has_and_its_history_is_entered(url: 
     versions: list[int] = []
     with journal._database.reader.connect() as connection:
         versions.append(version_of(connection))
-    assert versions == [len(MIGRATIONS)] == [2]
+    assert versions == [len(MIGRATIONS)] == [3]
     assert list(journal.load()[1]) == told
     assert journal.job("1") is not None
     by_job = machine.usage(By.JOB, T, T + 100)

@@ -158,7 +158,7 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True):
     uncorrected_errors: int | None = None  # counter
     is_mig: bool | None = None
     lost: bool = False  # it was there, and no longer answers
-    foreign: tuple[ForeignProcess, ...] = ()
+    foreign: tuple[ForeignProcess, ...] | None = None  # None: whose processes are there is not known
 
 
 class NodeReading(msgspec.Struct, frozen=True, kw_only=True):

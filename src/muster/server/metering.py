@@ -73,6 +73,7 @@ class Metering:
         self.node: NodeReading | None = None
         self.newest: dict[Key, Sample] = {}
         self.reported: dict[JobId, dict[str, float]] = {}  # the last values of those that run
+        self.caught_up = False  # whether the store has all of the ledger that was found at the start
         self._last: dict[Key, Reading] = {}
         self._cpus = float(os.cpu_count() or 1)  # all there are, whatever jobs may have of them
         self._lately: dict[Key, Lately] = {}
@@ -99,9 +100,21 @@ class Metering:
     def begin(self, now: float) -> None:
         for batch in self.ledger.catch_up(self._journal, now):
             self._journal.write(batch, _written)
+        self._loop.call_soon(self._catch_up)  # when what the engine tells of the time before is in
         self._every(self._settings.period_seconds, self._look)
         self._every(_WRITE_SECONDS, self._write_now_and_then)
         self._every(_UPKEEP_SECONDS, self._keep_up)
+
+    def _catch_up(self) -> None:
+        def done(error: BaseException | None) -> None:
+            self.caught_up = error is None
+
+        self.write_down()
+        self._journal.write(Batch(usage=UsageRows()), done)  # after all the rest
+
+    def is_fresh(self, at: float, now: float) -> bool:
+        """Whether what was read then still stands."""
+        return now - at <= max(MINUTE, 3 * self._settings.period_seconds)
 
     def end(self) -> None:
         for timer in self._timers:

@@ -18,6 +18,7 @@ class Parcel:
         "ended",
         "estimates",
         "events",
+        "handed_at",
         "past",
         "settled",
         "started",
@@ -39,6 +40,7 @@ class Parcel:
         self.submitted: list[JobId] = []
         self.changed: set[JobId] = set()
         self.waiters: list[asyncio.Future[None]] = []
+        self.handed_at = 0.0  # to the journal, by the clock of the loop
 
     @property
     def is_urgent(self) -> bool:

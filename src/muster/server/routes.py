@@ -17,6 +17,8 @@ from muster.server.http import Answered, Call, Handler, Route, Streamed
 from muster.server.logs import Source, followed, followed_together, lines_of, lines_together
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
+from muster.server.prometheus import CONTENT_TYPE
+from muster.server.scrape import Scrape
 from muster.server.service import Service
 from muster.server.use import Count, JobUseQuery, UseQuery, Using
 from muster.server.when import When
@@ -99,6 +101,7 @@ class Routes:
     def __init__(self, service: Service, commands: Commands, when: When, home: "inventory.Place") -> None:
         self._service, self._commands, self._when, self._place = service, commands, when, home
         self._using = Using(service)
+        self._scrape = Scrape(service)
 
     # --- Jobs ---------------------------------------------------------------------------------------
 
@@ -273,6 +276,9 @@ class Routes:
         self._place.stop_serving()
         return answers.Nothing()
 
+    async def metrics(self, _: Call) -> Streamed:
+        return Streamed(CONTENT_TYPE, _whole(await self._scrape.page()))
+
     async def openapi(self, _: Call) -> dict[str, object]:
         return describe(self.table())
 
@@ -410,6 +416,7 @@ class Routes:
             Route(
                 "POST", f"{_V1}/down", self.down, a.Nothing, "Stop the server.", body=NoBody, errors=(403,)
             ),
+            Route("GET", "/metrics", self.metrics, "text/plain", "Figures, as Prometheus reads them."),
             Route("GET", f"{_V1}/openapi.json", self.openapi, dict, "This description."),
         ]
 
@@ -420,3 +427,7 @@ _TEXT = "text/plain; charset=utf-8"
 
 async def _empty() -> AsyncIterator[bytes]:
     yield b""
+
+
+async def _whole(page: bytes) -> AsyncIterator[bytes]:
+    yield page

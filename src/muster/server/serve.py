@@ -120,6 +120,7 @@ class _Server:
         watching = self._watching = Watching(self._fold, metering, self._config.findings, service)
         metering.after_a_look = lambda before: watching.look(service.now(), before)
         service.metering, service.views.used = metering, metering.used
+        service.watching = watching
         service.endings = Endings(self._fold, metering, self._journal, self._config.mend)
 
     def _node(self) -> Node | None:

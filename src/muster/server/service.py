@@ -14,7 +14,7 @@ meanwhile: a step that is no longer allowed is dropped, and the next cycle sees 
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -60,6 +60,7 @@ from muster.server.parcel import Parcel
 from muster.server.stream import Stream
 from muster.server.upkeep import draining
 from muster.server.views import Views
+from muster.server.watching import Watching
 from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
@@ -86,14 +87,15 @@ class Service(Looking):
         self.metering: Metering | None = None
         self.endings: Endings | None = None
         self._judged: tuple[JobId, int, Cause | None] | None = None  # the last attempt that was
-        self.cycles = 0
+        self.watching: Watching | None = None
+        self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
+        self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
         self._parcel = Parcel()
         self._under_way: list[Parcel] = []  # handed to the journal, not durable yet
         self._stale = True  # whether something has changed since the last cycle
         self._stirred = False
         self._deciding = False
-        self._last_cycle_seconds = 0.0
         self._estimated: set[JobId] = set()  # jobs that wait, and for whom a start was estimated
         self._line_up = LineUp()
         self._waker: asyncio.TimerHandle | None = None
@@ -387,7 +389,7 @@ class Service(Looking):
             self.plan = self.views.plan = Plan()
             return
         now, snap = self.now(), self.fold.snapshot()
-        if self._last_cycle_seconds <= _QUICK_SECONDS:
+        if self.last_cycle_seconds <= _QUICK_SECONDS:
             plan, seconds = _timed_cycle(snap, self.policy, now)
             self.fold.release()  # nobody else has borrowed meanwhile
             self._carry_out(plan, snap, now, seconds)
@@ -404,7 +406,8 @@ class Service(Looking):
 
     def _carry_out(self, plan: Plan, snap: Snapshot, now: float, seconds: float) -> None:
         self.cycles += 1
-        self._last_cycle_seconds = seconds
+        self.cycle_seconds += seconds
+        self.last_cycle_seconds = seconds
         self.plan = self.views.plan = plan
         for fact, action in tuple(consequences_of(plan, snap, now)):
             try:
@@ -479,6 +482,7 @@ class Service(Looking):
         if not parcel.has_anything:
             return
         self._parcel = Parcel()
+        parcel.handed_at = self._loop.time()
         self._under_way.append(parcel)
         self.journal.write(parcel.batch(), self._when_durable(parcel))
         if self.journal.image_due():
@@ -495,6 +499,7 @@ class Service(Looking):
         self._under_way.remove(parcel)
         if parcel.settled:  # first: one of them may be started again
             self.engine.settle(parcel.settled)
+        self.ended.update((row.team, Outcome(row.outcome)) for row in parcel.ended)
         for action in parcel.actions:
             self._tell_engine(action)
         for waiter in parcel.waiters:
@@ -519,6 +524,11 @@ class Service(Looking):
         record = self.fold.records.get(action.job)
         running = None if record is None else record.running
         return running is None or running.attempt != action.attempt
+
+    @property
+    def journal_lag_seconds(self) -> float:
+        """For how long the oldest parcel has been on its way to the disk."""
+        return self._loop.time() - self._under_way[0].handed_at if self._under_way else 0.0
 
     def store_failed(self, sentence: str) -> None:
         """The journal can't write. Who submitted and was not answered is refused; the rest waits."""

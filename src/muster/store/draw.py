@@ -63,6 +63,7 @@ def _small_things(fold: Fold) -> Image:
         ineligible=tuple(fold._ineligible),
         running=(),
         ended=tuple((j, outcome) for j in fold._ended_jobs if (outcome := fold.records[j].outcome)),
+        ended_ever=tuple((*whose, count) for whose, count in fold.ended.items()),
         nodes=tuple(fold._nodes.values()),
         teams=tuple(fold._teams.values()),
         accounts=tuple((*holder, account) for holder, account in fold._accounts.items()),

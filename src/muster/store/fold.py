@@ -73,11 +73,13 @@ class Fold(Seats):
         self._teams: dict[str, Team] = {}
         self._lanes: dict[LaneKey, list[Waiting]] = {}
         self._ineligible: dict[JobId, Waiting] = {}
+        self.apart: dict[tuple[str, bool], int] = {}  # how many these are, by team and whether they are held
         self._timed: dict[JobId, Waiting] = {}  # of these, who wait for nothing but a time
         self._unmet: dict[JobId, tuple[JobId, ...]] = {}
         self._dependents: dict[JobId, list[JobId]] = {}
         self._doomed: dict[JobId, Outcome] = {}
         self.arrays: dict[str, ArrayRecord] = {}
+        self.ended: dict[tuple[str, Outcome], int] = {}  # jobs ever, by team and outcome
         self._ended_jobs: deque[JobId] = deque()
         # Whether others had to leave for it, and where it was promised room.
         self._promised: dict[JobId, tuple[bool, tuple[str, ...]]] = {}
@@ -281,14 +283,21 @@ class Fold(Seats):
     def _set_apart(self, waiting: Waiting) -> None:
         job = waiting.job
         self._ineligible[job.id] = waiting
+        self._count_apart(job, 1)
         if not job.held and job.id not in self._unmet and job.id not in self._doomed:
             self._timed[job.id] = waiting
+
+    def _count_apart(self, job: Job, change: int) -> None:
+        count = self.apart.pop((job.team, job.held), 0) + change
+        if count:
+            self.apart[job.team, job.held] = count
 
     def _unqueue(self, waiting: Waiting) -> None:
         job_id = waiting.job.id
         self._promised.pop(job_id, None)
         self._timed.pop(job_id, None)
         if self._ineligible.pop(job_id, None) is not None:
+            self._count_apart(waiting.job, -1)
             return
         lane = self._lanes[waiting.lane]
         del lane[bisect_left(lane, by_age(waiting), key=by_age)]
@@ -317,6 +326,7 @@ class Fold(Seats):
         self._lives.forget(job.id)
         record.waiting = record.running = None
         record.outcome = outcome
+        self.ended[job.team, outcome] = self.ended.get((job.team, outcome), 0) + 1
         self._unmet.pop(job.id, None)
         self._doomed.pop(job.id, None)
         self._tell_dependents(job.id, outcome)

@@ -90,6 +90,7 @@ class Image(msgspec.Struct, frozen=True):
     ineligible: tuple[JobId, ...]
     running: tuple[tuple[Running, int | None], ...]  # likewise
     ended: tuple[tuple[JobId, Outcome], ...]
+    ended_ever: tuple[tuple[str, Outcome, int], ...]
     nodes: tuple[Node, ...]
     teams: tuple[Team, ...]
     accounts: tuple[tuple[str, str | None, Account], ...]

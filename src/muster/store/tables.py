@@ -19,6 +19,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    func,
     insert,
     inspect,
     select,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 )
 
 from muster.model.errors import MusterError
+from muster.store.usage_rows import SUMS
 
 
 class StoreTooNew(MusterError):
@@ -177,6 +179,13 @@ usage_attempts = Table(
     Index("ix_usage_attempts_kind", "owner", "kind", "ended_at"),
 )
 
+usage_totals = Table(  # of all entries that there ever were
+    "usage_totals",
+    metadata,
+    Column("team", Text, primary_key=True),
+    *(Column(name, usage_attempts.c[name].type, nullable=False) for name in SUMS),
+)
+
 
 past_uses = Table(
     "past_uses",
@@ -203,7 +212,14 @@ def _make_usage(connection: Connection) -> None:
     metadata.create_all(connection, tables=[usage_minutes, usage_hours, usage_attempts, past_uses])
 
 
-MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage]
+def _make_totals(connection: Connection) -> None:
+    metadata.create_all(connection, tables=[usage_totals])
+    team, sums = usage_attempts.c.team, (func.sum(usage_attempts.c[name]) for name in SUMS)
+    so_far = select(team, *sums).group_by(team)
+    connection.execute(insert(usage_totals).from_select(["team", *SUMS], so_far))
+
+
+MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage, _make_totals]
 
 _VERSION_KEY = "schema version"
 

@@ -12,8 +12,17 @@ from muster.model.ledger import HOUR_SECONDS, Booked, By, Entry, Key
 from muster.model.usage import Rollup, Usage
 from muster.store.lookup import Lookup
 from muster.store.rows import PastRow, RowKey
-from muster.store.tables import USAGE_SEQ, jobs, meta, past_uses, usage_attempts, usage_hours, usage_minutes
-from muster.store.usage_rows import booked_from, entry_from
+from muster.store.tables import (
+    USAGE_SEQ,
+    jobs,
+    meta,
+    past_uses,
+    usage_attempts,
+    usage_hours,
+    usage_minutes,
+    usage_totals,
+)
+from muster.store.usage_rows import booked_from, entry_from, usage_from
 from muster.store.usage_sums import Names, Sums, starts_in
 
 _MANY = 500  # values in one question
@@ -42,6 +51,10 @@ class UsageReads(Lookup):
         """
         with self._at_once() as ask:
             return Sums(ask, since, until, now, among).by(by, living, under_way)
+
+    def usage_totals(self) -> dict[str, Usage]:
+        """What each team's attempts have used ever, and have held until they ended. These never fall."""
+        return {row.team: usage_from(row) for row in self._rows(select(usage_totals))}
 
     def attempts_ended(
         self,

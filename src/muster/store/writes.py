@@ -21,8 +21,10 @@ from muster.store.tables import (
     usage_attempts,
     usage_hours,
     usage_minutes,
+    usage_totals,
 )
 from muster.store.usage_rows import entry_values, rollup_values
+from muster.store.usage_totals import TOTALLED, totals_with
 
 _MOST = (1 << 63) - 1
 _IMAGES_KEPT = 2
@@ -81,7 +83,11 @@ class Writes:
             connection.execute(delete(tokens).where(tokens.c.hash.in_(revoked)))
 
     def _put_usage(self, connection: Connection, rows: UsageRows) -> None:
-        self._replace(connection, usage_attempts, [entry_values(entry) for entry in rows.entries])
+        entries = [entry_values(entry) for entry in rows.entries]
+        if entries:
+            totalled = [[_legible(values[name]) for name in TOTALLED] for values in entries]
+            self._replace(connection, usage_totals, totals_with(connection, totalled))
+        self._replace(connection, usage_attempts, entries)
         self._replace(connection, usage_minutes, [rollup_values(minute) for minute in rows.minutes])
         self._replace(connection, usage_hours, [rollup_values(hour) for hour in rows.hours])
         self._delete(connection, usage_attempts, rows.gone_entries)

@@ -158,7 +158,9 @@ Introduced = tuple[str | None, str | None]  # user and command
 
 def with_foreign(gpu: Gpu, foreign: Mapping[int, Introduced]) -> GpuReading:
     """The device, and who is on it that Muster has not started."""
-    found = [(pid, taken) for pid, taken in (gpu.processes or {}).items() if pid in foreign]
+    if gpu.processes is None:
+        return gpu.shown
+    found = [(pid, taken) for pid, taken in gpu.processes.items() if pid in foreign]
     named = tuple(ForeignProcess(pid, *foreign[pid], taken) for pid, taken in sorted(found))
     return msgspec.structs.replace(gpu.shown, foreign=named)
 
