@@ -96,10 +96,9 @@ class Client:
 
         Each is what ``submit`` takes, as a mapping: ``{"command": ["python", "eval.py", "7"], "gpus": 1}``.
         """
-        bodies = [_body_of(dict(job)) for job in jobs]
-        environment: dict[str, str] = {}
-        for body in bodies:
-            environment = body.pop("environment")
+        where = whereabouts()
+        environment = where.pop("environment")
+        bodies = [where | _asked(dict(job)) for job in jobs]
         if not bodies:
             return []
         return list(self.post("/submissions", {"jobs": bodies, "environment": environment})["ids"])
@@ -303,13 +302,28 @@ def request_body(
     yaml: "str | os.PathLike[str] | None" = None,
     args: "Sequence[str]" = (),
 ) -> "View":
-    """What is sent to submit a job, from here: with this folder, environment and umask."""
+    """What is sent to submit a job, from here."""
+    return whereabouts() | asked_body(options, command=command, script=script, yaml=yaml, args=args)
+
+
+def whereabouts() -> "View":
+    """What is the same for all that is submitted from here: this folder, environment and umask."""
+    environment = {k: v for k, v in os.environ.items() if is_text(k + v)}
+    return {"cwd": _cwd(), "environment": environment, "umask": _umask()}
+
+
+def asked_body(
+    options: "Mapping[str, object]",
+    *,
+    command: "Sequence[str] | None" = None,
+    script: "str | os.PathLike[str] | None" = None,
+    yaml: "str | os.PathLike[str] | None" = None,
+    args: "Sequence[str]" = (),
+) -> "View":
+    """What is asked for, wherever that is."""
     body: View = {
         "options": {_NAMED.get(key, key): value for key, value in options.items() if value is not None},
         "args": list(args),
-        "cwd": _cwd(),
-        "environment": {k: v for k, v in os.environ.items() if is_text(k + v)},
-        "umask": _umask(),
     }
     if command is not None:
         body["command"] = [command] if isinstance(command, str) else list(command)
@@ -319,9 +333,9 @@ def request_body(
     return body
 
 
-def _body_of(job: "dict[str, Any]") -> "View":
+def _asked(job: "dict[str, Any]") -> "View":
     sources = {key: job.pop(key, None) for key in ("command", "script", "yaml")}
-    return request_body(job, args=job.pop("args", ()), **sources)
+    return asked_body(job, args=job.pop("args", ()), **sources)
 
 
 def _text_of(key: str, given: "str | os.PathLike[str]") -> dict[str, str]:

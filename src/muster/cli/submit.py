@@ -57,13 +57,10 @@ def _submit_each(given: Namespace) -> int:
     lines = [line for line in read_text(given.each).splitlines() if line.strip() and line.lstrip()[0] != "#"]
     if not lines:
         raise BadInput(f"{given.each} has no commands; write one on each line")
-    bodies = []
-    for line in lines:
-        given.words, given.after_dashes = ["sh", "-c", line], True
-        bodies.append(body_of(given))
-    environment = bodies[0]["environment"]
-    for body in bodies:
-        del body["environment"]
+    given.words, given.after_dashes = ["sh", "-c", lines[0]], True
+    body = body_of(given)
+    environment = body.pop("environment")
+    bodies = [{**body, "command": ["sh", "-c", line]} for line in lines]
     with Client() as client:
         view = client.post("/submissions", {"jobs": bodies, "environment": environment})
     warn(view)
