@@ -93,7 +93,7 @@ def _until(is_so: Callable[[], bool], seconds: float) -> None:
     while not is_so():
         if time.monotonic() > end:
             raise TimeoutError("the server did not get there in time")
-        time.sleep(0.02)  # looking costs the server, too
+        time.sleep(0.05)  # looking costs the server, too
 
 
 def _muster(submit: Callable[[Client], None]) -> float:

@@ -201,6 +201,7 @@ class Service(Looking):
 
     def note(self, event: Event, *actions: Action) -> None:
         """Take an event in; its actions follow when it is durable. What is not allowed raises."""
+        matters = isinstance(event, CHANGES) and not self.fold.changes_hands(event)
         if isinstance(event, Exited) or (isinstance(event, Withdrawn) and not event.taken_back):
             self._note_end(event)
         else:
@@ -219,7 +220,7 @@ class Service(Looking):
         if isinstance(event, Started) and event.job in self._estimated:
             self._estimated.discard(event.job)
             self._parcel.started[event.job] = event.at
-        self._stale |= isinstance(event, CHANGES)
+        self._stale |= matters
         self.stir()
 
     def _placed_job(self, event: Event) -> Job | None:

@@ -459,6 +459,13 @@ class Fold(Seats):
     def running(self) -> Mapping[JobId, Running]:
         return self._running
 
+    def changes_hands(self, event: Event) -> bool:
+        """Whether it only lets the next in line have the seats: nobody else can do anything with it."""
+        if not isinstance(event, Exited) or event.job not in self._lined_up:
+            return False
+        array, _, _ = event.job.rpartition("_")
+        return event.job not in self._dependents and array not in self._dependents
+
     @property
     def has_promised(self) -> bool:
         """Whether anybody was promised room."""
