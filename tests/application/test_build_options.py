@@ -205,3 +205,8 @@ def test_a_request_without_anything_to_run_says_what_to_give() -> None:
 
 def test_a_request_is_small_by_default() -> None:
     assert Request().umask == 0o022
+
+
+def test_what_shows_progress_is_part_of_the_charter() -> None:
+    assert job(options={"progress": "report,log"}).charter.progress == ("report", "log")
+    assert "sign of progress" in refusal(options={"progress": "hope"})

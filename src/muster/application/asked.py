@@ -6,6 +6,7 @@
 import msgspec
 
 from muster.application.many import Indices
+from muster.model.charter import Progress
 from muster.model.job import Checkpoint, Priority, Together
 from muster.model.run import Notice
 
@@ -38,6 +39,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     success: tuple[str, ...] | None = None
     failure: tuple[str, ...] | None = None
     budget: str | None = None
+    progress: tuple[Progress, ...] | None = None
     until: float | None = None
     effort: str | None = None
     owner: str | None = None

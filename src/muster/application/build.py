@@ -164,6 +164,7 @@ def _charter(asked: Asked, owner: str, now: float) -> Charter:
         success=asked.success or (),
         failure=asked.failure or (),
         budget=asked.budget,
+        progress=asked.progress or (),
         until=asked.until,
     )
 

@@ -80,6 +80,7 @@ class Document(Table, frozen=True):
     purpose: Text | None = msgspec.field(default=None, name="for")
     success: Texts | None = None
     failure: Texts | None = None
+    progress: Texts | None = None
     budget: Text | None = None
     until: Text | None = None
     priority: str | None = None
@@ -125,6 +126,7 @@ _AS_THEY_ARE = [
     "for",
     "success",
     "failure",
+    "progress",
     "budget",
     "until",
     "priority",

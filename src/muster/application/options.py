@@ -7,7 +7,7 @@ scheduler's to say.
 import re
 import signal
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from muster.application.asked import Asked
 from muster.application.charter import parse_budget, parse_purpose
@@ -15,6 +15,7 @@ from muster.application.conditions import parse_condition
 from muster.application.many import Sweep, parse_array, parse_param, parse_sweep, within_bounds
 from muster.application.names import nearest, parse_job_id, parse_name
 from muster.application.times import parse_begin, parse_limit, parse_until
+from muster.model.charter import Progress
 from muster.model.errors import BadInput, UnknownChoice
 from muster.model.job import Checkpoint, Priority, Together
 from muster.model.run import Notice
@@ -102,6 +103,13 @@ def _counted(most: int, least: int = 0) -> Callable[[object], int]:
         return int(number)
 
     return parse
+
+
+def _progress(text: str) -> str:
+    """What shows that it goes on."""
+    if text.strip() not in get_args(Progress):
+        raise UnknownChoice("sign of progress", text.strip(), list(get_args(Progress)))
+    return text.strip()
 
 
 def _gpus(value: object) -> int:
@@ -231,6 +239,7 @@ _KEYS: dict[str, tuple[str, Callable[[object], object]]] = {
     "retry": ("retries", _counted(MOST_RETRIES)),
     "for": ("purpose", _of(parse_purpose)),
     "success": ("success", _conditions),
+    "progress": ("progress", _listed(_progress)),
     "failure": ("failure", _conditions),
     "budget": ("budget", _of(parse_budget)),
     "until": ("until", _of(parse_until)),

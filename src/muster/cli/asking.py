@@ -48,6 +48,7 @@ _LISTS = (
     ("--param", "NAME=A,B", "try each of these values, in every combination"),
     ("--success", "CONDITION", "ends it as won, like 'val_acc >= 0.92'"),
     ("--failure", "CONDITION", "ends it as lost, like 'val_loss stalls for 90m'"),
+    ("--progress", "SIGN", "what shows that it goes on: report, log or checkpoint"),
 )
 _AFTER = (
     ("--after-ok", "once these jobs have succeeded"),

@@ -6,7 +6,7 @@ from argparse import Namespace
 from muster.cli.output import add_output, add_watch, shown, structured
 from muster.cli.parse import Parser, add_jobs, whole_number
 from muster.cli.table import table
-from muster.cli.text import remark
+from muster.cli.text import one_line, remark
 from muster.cli.views import HEADINGS, WIDE, row
 from muster.client import Client
 
@@ -61,7 +61,17 @@ def _answer(client: Client, given: Namespace) -> str:
     if said is not None:
         return said
     wide, now = given.output == "wide", time.time()
-    return table(WIDE if wide else HEADINGS, [row(view, now, wide=wide) for view in views])
+    rows = table(WIDE if wide else HEADINGS, [row(view, now, wide=wide) for view in views])
+    return "\n".join([rows, *_found(views)])
+
+
+def _found(views: "list[dict[str, Any]]") -> "list[str]":
+    """What the steward has to say of them, the latest of each."""
+    return [
+        one_line(f"! {view['id']} {view['name']}: {view['findings'][-1]}")
+        for view in views
+        if view.get("findings") and view["state"] != "ENDED"
+    ]
 
 
 def _named(client: Client, given: Namespace) -> "list[dict[str, Any]]":
