@@ -1,4 +1,4 @@
-"""What is written about metrics is true: the reference, the dashboard, the rules; names keep to conventions."""
+"""What is written about metrics is true: the reference and the dashboard; and names keep to conventions."""
 
 import json
 import re
