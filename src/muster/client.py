@@ -294,16 +294,9 @@ class Client:
         return answer
 
 
-def request_body(
-    options: "Mapping[str, object]",
-    *,
-    command: "Sequence[str] | None" = None,
-    script: "str | os.PathLike[str] | None" = None,
-    yaml: "str | os.PathLike[str] | None" = None,
-    args: "Sequence[str]" = (),
-) -> "View":
-    """What is sent to submit a job, from here."""
-    return whereabouts() | asked_body(options, command=command, script=script, yaml=yaml, args=args)
+def request_body(options: "Mapping[str, object]", **asked: "Any") -> "View":
+    """What is sent to submit a job, from here; see ``asked_body``."""
+    return whereabouts() | asked_body(options, **asked)
 
 
 def whereabouts() -> "View":
