@@ -306,7 +306,7 @@ def test_who_was_not_recalled_before_the_server_ended_is_when_it_starts_again() 
 
 def test_a_plan_that_was_made_before_a_node_was_drained_starts_nothing_there() -> None:
     async def story(here: Inside) -> None:
-        here.service._last_cycle_seconds = 1.0  # so that the next cycle runs in a thread
+        here.service.last_cycle_seconds = 1.0  # so that the next cycle runs in a thread
         here.submit(HEAD)
         await asyncio.sleep(0)
         assert here.service._deciding
