@@ -1,4 +1,4 @@
-"""What is written about metrics is true: the reference and the dashboard; and names keep to conventions."""
+"""What is written about metrics is true: the reference, the dashboard, the rules. Names tell units."""
 
 import json
 import re
@@ -31,7 +31,6 @@ THINGS = (
     "meters_silent",
 )  # that are counted
 FLAGS = ("failing", "health", "healthy", "lost")  # 0 or 1
-ADDED_BY_PROMETHEUS = {"up"}
 
 
 def row(metric: Metric) -> str:

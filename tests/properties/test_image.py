@@ -194,6 +194,7 @@ def test_what_was_taken_back_is_as_if_it_never_was(cut: int) -> None:
             fold.apply(event)
         assert set(fold.records) == ({"4"} if remembers == 0 else {"1", "4"})
         assert (fold.arrays, fold.submissions) == ({}, 4)
+        assert fold.ended == {("", Outcome.STOPPED): 1}, "of the one that was withdrawn"
 
 
 def test_what_is_equal_is_one_object_once_restored() -> None:

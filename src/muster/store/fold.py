@@ -145,8 +145,11 @@ class Fold(Seats):
         record = self._moved(event.job, event)
         assert record.waiting is not None
         self._unqueue(record.waiting)
-        self._ended(record.waiting.job, record, event.outcome)
-        if event.taken_back and self._ended_jobs:
+        job = record.waiting.job
+        self._ended(job, record, event.outcome)
+        if not event.taken_back:
+            self._count_end(job, event.outcome)
+        elif self._ended_jobs:
             self._forget(self._ended_jobs.pop())
 
     def _promised_room(self, event: Promised) -> None:
@@ -211,6 +214,7 @@ class Fold(Seats):
             if self._policy.order in ROTATING:
                 self._lives.ended(job, served)
         self._ended(job, record, event.outcome)
+        self._count_end(job, event.outcome)
 
     def _vacated(self, event: Vacated) -> None:
         record = self._moved(event.job, event)
@@ -326,7 +330,6 @@ class Fold(Seats):
         self._lives.forget(job.id)
         record.waiting = record.running = None
         record.outcome = outcome
-        self.ended[job.team, outcome] = self.ended.get((job.team, outcome), 0) + 1
         self._unmet.pop(job.id, None)
         self._doomed.pop(job.id, None)
         self._tell_dependents(job.id, outcome)
@@ -335,6 +338,9 @@ class Fold(Seats):
         self._ended_jobs.append(job.id)
         while self._remembers is not None and len(self._ended_jobs) > self._remembers:
             self._forget(self._ended_jobs.popleft())
+
+    def _count_end(self, job: Job, outcome: Outcome) -> None:
+        self.ended[job.team, outcome] = self.ended.get((job.team, outcome), 0) + 1
 
     def _forget(self, job_id: JobId) -> None:
         """It ended long ago. An array is forgotten with the first of its members, once all have ended."""
