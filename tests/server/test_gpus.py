@@ -1,5 +1,6 @@
 """GPUs under a real server, with a library of our own in place of NVIDIA's."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,24 @@ def test_gpus_are_found_granted_and_measured(gpus: tuple[Server, Driver]) -> Non
             return dict(client.job(view["id"])["efficiency"]).get("GPU", "")
 
         until(lambda: "busy" in told() and "nvml" in told(), "how busy it is, and by what metric")
+
+
+def test_who_is_on_a_gpu_without_muster_is_told(gpus: tuple[Server, Driver]) -> None:
+    server, driver = gpus
+    stranger = subprocess.Popen(["sleep", "100"])
+    try:
+        driver.tell("gpu 0 busy 90", "gpu 0 celsius 61", f"gpu 0 compute {stranger.pid} {3 * GIB}")
+        with server.client() as client:
+            until(lambda: client.nodes()[0]["devices"][0]["foreign"], "the stranger")
+            device = client.nodes()[0]["devices"][0]
+        [foreign] = device["foreign"]
+        assert (foreign["pid"], foreign["memory_bytes"]) == (stranger.pid, 3 * GIB)
+        assert "sleep" in foreign["command"]
+        assert (device["busy"], device["temperature_celsius"]) == (0.9, 61.0)
+        assert f"process {stranger.pid}" in server.muster("node").stdout
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
 def test_a_gpu_that_falls_off_the_bus_is_quarantined_until_someone_brings_it_back(

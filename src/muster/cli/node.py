@@ -6,6 +6,7 @@ from muster.cli.act import on_each
 from muster.cli.output import add_output, structured
 from muster.cli.parse import NODE, Parser, Usage, whole_number
 from muster.cli.table import Cell, table
+from muster.cli.text import one_line
 from muster.cli.views import size
 from muster.client import Client
 from muster.model.errors import BadInput
@@ -81,7 +82,28 @@ def _chosen(nodes: "list[dict[str, Any]]", names: list[str]) -> "list[dict[str, 
 def _show(nodes: "list[dict[str, Any]]", form: str) -> None:
     wide = form == "wide"
     said = structured(nodes, form)
-    print(table(_WIDE if wide else _HEADINGS, [_row(n, wide=wide) for n in nodes]) if said is None else said)
+    if said is None:
+        rows = table(_WIDE if wide else _HEADINGS, [_row(n, wide=wide) for n in nodes])
+        said = "\n".join([rows, *(line for node in nodes for line in _foreign(node))])
+    print(said)
+
+
+def _foreign(node: "dict[str, Any]") -> "list[str]":
+    """Processes on its GPUs that Muster has not started."""
+    return [
+        one_line(f"! {node['name']}, GPU {number}: {_stranger(one)}")
+        for number, device in enumerate(node["devices"])
+        for one in device.get("foreign") or ()
+    ]
+
+
+def _stranger(one: "dict[str, Any]") -> str:
+    command = one["command"] or "its command is not known"
+    return f"process {one['pid']} of {one['user'] or 'somebody'} is not Muster's ({command}; {_taken(one)})"
+
+
+def _taken(one: "dict[str, Any]") -> str:
+    return "its memory is not known" if one["memory_bytes"] is None else size(one["memory_bytes"])
 
 
 def _row(node: "dict[str, Any]", *, wide: bool) -> list[Cell]:

@@ -127,11 +127,28 @@ class Jobs(msgspec.Struct):
     more: int  # how many were left out
 
 
+class ForeignView(msgspec.Struct):
+    """A process on a GPU that Muster has not started."""
+
+    pid: int
+    user: str | None
+    command: str | None
+    memory_bytes: int | None
+
+
 class DeviceView(msgspec.Struct):
+    """A GPU: what it is, and what the meters show of it; null where they do not."""
+
     model: str
     memory_bytes: int | None
     healthy: bool
     reason: str | None  # why it is not
+    busy: float | None = None
+    metric: str | None = None  # what ``busy`` is
+    memory_used_bytes: int | None = None
+    power_watts: float | None = None
+    temperature_celsius: float | None = None
+    foreign: list[ForeignView] = []
 
 
 class Amounts(msgspec.Struct):

@@ -19,6 +19,7 @@ from muster.model.node import Device
 from muster.model.resources import NOTHING, Resources
 from muster.model.tenancy import Quota
 from muster.model.units import DAY, MILLI
+from muster.model.usage import GpuReading
 from muster.server import answers
 from muster.server.config_tables import Config
 from muster.server.errors import Forbidden, NotFound
@@ -54,6 +55,9 @@ class Place:
                 held[seat.node] = held.get(seat.node, NOTHING) + part
                 jobs.setdefault(seat.node, set()).add(running.job.id)
         limits = [_grant(grant) for grant in self._service.engine.grants_here()]
+        metering = self._service.metering
+        reading = None if metering is None else metering.node
+        shown = {} if reading is None else {gpu.index: gpu for gpu in reading.gpus}
         return answers.Nodes(
             [
                 answers.NodeView(
@@ -63,7 +67,7 @@ class Place:
                     cpus=node.cpus_milli / MILLI,
                     memory_bytes=node.memory_bytes,
                     disk_bytes=node.disk_bytes,
-                    devices=[_device(device) for device in node.devices],
+                    devices=[_device(device, shown.get(g)) for g, device in enumerate(node.devices)],
                     held=_amounts(held.get(node.name, NOTHING)),
                     jobs=len(jobs.get(node.name, ())),
                     limits=limits,
@@ -194,8 +198,15 @@ def _oversized(one: Oversized) -> answers.Oversized:
     )
 
 
-def _device(device: Device) -> answers.DeviceView:
-    return answers.DeviceView(device.model, device.memory_bytes, device.healthy, device.because or None)
+def _device(device: Device, shown: GpuReading | None) -> answers.DeviceView:
+    view = answers.DeviceView(device.model, device.memory_bytes, device.healthy, device.because or None)
+    if shown is not None:
+        view.busy, view.metric, view.memory_used_bytes = shown.busy, shown.metric, shown.memory_used_bytes
+        view.power_watts, view.temperature_celsius = shown.power_watts, shown.temperature_celsius
+        view.foreign = [
+            answers.ForeignView(f.pid, f.user, f.command, f.memory_bytes) for f in shown.foreign or ()
+        ]
+    return view
 
 
 def _amounts(held: Resources) -> answers.Amounts:
