@@ -16,7 +16,7 @@ from muster.engines.local import processes
 from muster.engines.local.cgroups import own_folders
 from muster.engines.local.engine import LocalEngine
 from muster.home import Home
-from muster.model.events import Event, Exited, Resumed, Seat, Started, Suspended, Vacated
+from muster.model.events import Event, Exited, Resumed, Seat, Started, StoodDown, Suspended, Vacated
 from muster.model.job import Gang, Job, JobId, Part, Shape
 from muster.model.plan import Start
 from muster.model.run import Run
@@ -130,7 +130,7 @@ class LocalLab:
 
 
 def _key(fact: Event) -> tuple[str, int] | None:
-    if isinstance(fact, Started | Exited | Vacated | Suspended | Resumed):
+    if isinstance(fact, Started | StoodDown | Exited | Vacated | Suspended | Resumed):
         return fact.job, fact.attempt
     return None
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from local_bench import LocalLab, needs
 
 from muster.engines.local.line import Line
-from muster.model.events import Exited, Outcome, Started
+from muster.model.events import Exited, Outcome, Started, StoodDown
 from muster.model.job import Job, Shape
-from muster.model.plan import Stop
+from muster.model.plan import Recall, Stop
 from muster.model.units import MIB
 
 
@@ -103,6 +103,22 @@ def test_a_server_that_comes_back_orders_the_same_and_it_runs_once(either: Local
     either.start(second, behind=first)
     either.wait(Exited, second)
     assert (tmp_path / "ran").read_text() == "ran\n"
+
+
+def test_a_server_that_comes_back_can_stop_and_recall_who_is_in_line(either: LocalLab) -> None:
+    first = either.begin("first", "sleep", "100")
+    second, third = either.add("second", "sleep", "100"), either.add("third", "sleep", "100")
+    either.start(second, behind=first)
+    either.start(third, behind=second)
+    either.engine.flush()
+    either.reconnect()
+    either.start(second, behind=first)
+    either.start(third, behind=second)
+    either.engine.observe(either.engine.now() + 0.2)  # the keeper says that it knows
+    either.engine.act(Stop("second", 1, "asked"))
+    either.engine.act(Recall("third", 1))
+    assert either.wait(Exited, second).outcome is Outcome.STOPPED
+    either.wait(StoodDown, third)
 
 
 def test_who_is_behind_one_that_is_stopped_starts_once_it_is_gone(either: LocalLab) -> None:

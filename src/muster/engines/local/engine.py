@@ -63,6 +63,7 @@ class LocalEngine:
         self._told_at = since
         self._facts: list[Event] = []
         self._running: set[Key] = set()  # and known to have started
+        self._in_line: set[Key] = set()  # the keeper had them lined up when we came
         self._over: set[Key] = set()  # have ended, and were told
         self._settling: set[Key] = set()  # of these, the keeper is to forget
         self._orders: dict[Key, list[Message]] = {}  # not answered yet
@@ -111,7 +112,7 @@ class LocalEngine:
                 self._orders[key] = [order]
                 self._let_know(self._channel, order["environment"])
                 self._channel.send(order)
-        elif key in self._running or key in self._orders:
+        elif key in self.running():
             order = _order(action)
             self._orders.setdefault(key, []).append(order)
             self._channel.send(order)
@@ -137,7 +138,7 @@ class LocalEngine:
 
     def running(self) -> set[Key]:
         """The attempts that the keeper has, or was ordered to have."""
-        return self._running | self._orders.keys()
+        return self._running | self._in_line | self._orders.keys()
 
     def grants(self, job: Job) -> tuple[Grant, ...]:
         """What of its limits is enforced here, and what is advisory."""
@@ -203,6 +204,7 @@ class LocalEngine:
             if what == "started":
                 self._has_started(key, message)
             elif what == "stood down":
+                self._in_line.discard(key)
                 self._orders.pop(key, None)
                 self._facts.append(StoodDown(self._at(message), *key))
             elif what in ("exited", "vacated"):
@@ -219,6 +221,7 @@ class LocalEngine:
         self._over -= keys
 
     def _has_started(self, key: Key, message: Message) -> None:
+        self._in_line.discard(key)
         self._answered(key, "start", "recall")
         if key not in self._running:
             self._running.add(key)
@@ -226,6 +229,7 @@ class LocalEngine:
 
     def _has_ended(self, key: Key, message: Message) -> None:
         self._running.discard(key)
+        self._in_line.discard(key)
         self._where.pop(key, None)
         self._orders.pop(key, None)
         if key in self._over:
@@ -282,6 +286,7 @@ class LocalEngine:
         self.means, self.keeper_pid = hello["means"], hello["pid"]
         self._readable.register(channel, select.EPOLLIN)
         known = {(job, attempt) for job, attempt in hello["running"]}
+        self._in_line = known - self._running
         self._take(others)
         if self._facts:
             os.eventfd_write(self._waiting, 1)
