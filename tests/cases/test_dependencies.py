@@ -4,13 +4,13 @@ import pytest
 
 from case import Case
 from muster.model.events import Outcome
-from muster.model.reasons import ArrayFull, DependsOn, HeldByPerson, NotBefore
+from muster.model.reasons import ArrayFull, DependsOn, HeldBack, NotBefore
 
 
 def test_a_held_job_waits_for_its_release() -> None:
     c = Case().node("a", gpus=1)
     job = c.waiting(gpus=1, held=True)
-    c.expect(job).waits(because=HeldByPerson)
+    c.expect(job).waits(because=HeldBack)
     c.releases(job)
     c.expect(job).starts_on("a")
 
@@ -21,7 +21,7 @@ def test_a_waiting_job_can_be_held() -> None:
     job = c.waiting(gpus=1)
     c.expect(job).waits()
     c.holds(job)
-    c.expect(job).waits(because=HeldByPerson)
+    c.expect(job).waits(because=HeldBack)
 
 
 def test_a_job_does_not_begin_too_early() -> None:
@@ -113,7 +113,7 @@ def test_a_release_does_not_make_up_for_a_failed_dependency() -> None:
     c = Case().node("a", gpus=4)
     first = c.running(gpus=1, on="a")
     then = c.waiting(gpus=1, after={first: "ok"}, held=True)
-    c.expect(then).waits(because=HeldByPerson)
+    c.expect(then).waits(because=HeldBack)
     c.ends(first, Outcome.FAILED).releases(then)
     c.expect(then).is_withdrawn()
 

@@ -3,11 +3,22 @@
 The scheduler carries it from the first day; acting on it is the steward's part.
 """
 
+import enum
 from typing import Literal
 
 import msgspec
 
 Progress = Literal["report", "log", "checkpoint"]  # muster.report, a log that grows, a checkpoint written
+
+
+class Verdict(enum.StrEnum):
+    """How work under a charter has ended, by its own words."""
+
+    WON = "won"
+    LOST = "lost"
+    OUT_OF_BUDGET = "out-of-budget"
+    OUT_OF_TIME = "out-of-time"
+    UNDEFENDED = "undefended"
 
 
 class Charter(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from muster.model.charter import Charter, Verdict
 from muster.model.job import ArrayPlace, Gang, Job, JobId, Shape
 from muster.model.node import Health, Node
 from muster.model.tenancy import Team
@@ -69,6 +70,7 @@ class ArraySubmitted(Event, frozen=True):
 
 class Held(Event, frozen=True):
     job: JobId
+    because: str = ""  # empty: a person wanted it so
 
 
 class Released(Event, frozen=True):
@@ -84,6 +86,8 @@ class Withdrawn(Event, frozen=True):
     job: JobId
     outcome: Outcome = Outcome.STOPPED
     taken_back: bool = False
+    because: str = ""
+    verdict: Verdict | None = None
 
 
 class Promised(Event, frozen=True):
@@ -129,20 +133,25 @@ class Resumed(Event, frozen=True):
 
 
 class Evicting(Event, frozen=True):
-    """A running job was told to leave so that another may start; it goes back to the queue."""
+    """A running job was told to leave so that another may start; it goes back to the queue.
+
+    ``hold``: it was told to leave for a reason of its own, and waits there until it is released.
+    """
 
     job: JobId
     attempt: int
     because: str
     in_favour_of: JobId | None = None
+    hold: bool = False
 
 
 class Stopping(Event, frozen=True):
-    """A running job was told to end for good."""
+    """A running job was told to end for good; by its charter, if there is a verdict."""
 
     job: JobId
     attempt: int
     because: str
+    verdict: Verdict | None = None
 
 
 class Exited(Event, frozen=True):
@@ -154,6 +163,16 @@ class Exited(Event, frozen=True):
     exit_code: int | None = None
     signal: int | None = None
     at_end: AtEnd | None = None
+    verdict: Verdict | None = None
+
+
+class Amended(Event, frozen=True):
+    """Somebody changed the charter of a job that has not ended."""
+
+    job: JobId
+    charter: Charter
+    by: str
+    because: str = ""
 
 
 class Retried(Event, frozen=True):

@@ -168,6 +168,7 @@ class Job(msgspec.Struct, frozen=True):
     retries: int = 0  # times that it is tried again after it has failed
     run: Run | None = None  # None: only its shape and length are known, as in a trace
     params: tuple[tuple[str, str], ...] = ()  # of a sweep: what this member tries
+    effort: str | None = None  # the larger work that it is part of
 
 
 def single(

@@ -6,7 +6,7 @@ import msgspec
 
 from muster.model.events import Outcome, Seat
 from muster.model.job import JobId
-from muster.model.reasons import DependsOn, HeldByPerson, Reason
+from muster.model.reasons import DependsOn, HeldBack, Reason
 from muster.model.snapshot import LaneKey, Waiting
 
 
@@ -93,7 +93,7 @@ class Plan(msgspec.Struct, frozen=True):
     def wait_of(self, waiting: Waiting, unmet: Mapping[JobId, tuple[JobId, ...]]) -> Wait | None:
         """Why this job waits: its own reason, or its lane's. Who is held or dependent needs no cycle."""
         if waiting.job.held:
-            return Wait((HeldByPerson(),))
+            return Wait((HeldBack(waiting.held_because),))
         if waiting.job.id in unmet:
             return Wait((DependsOn(unmet[waiting.job.id]),))
         own = self.job_waits.get(waiting.job.id)

@@ -279,12 +279,16 @@ class NotLookedAt(Reason, frozen=True):
         return f"more than {self.depth} jobs are ahead in the queue"
 
 
-class HeldByPerson(Reason, frozen=True):
-    def sentence(self) -> str:
-        return "held; release it with: muster release ID"
+class HeldBack(Reason, frozen=True):
+    """By a person; or by the steward, who says why and what to do."""
 
-    def action(self) -> str:
-        return "release it: muster release ID"
+    because: str = ""
+
+    def sentence(self) -> str:
+        return self.because or "held; release it with: muster release ID"
+
+    def action(self) -> str | None:
+        return None if self.because else "release it: muster release ID"
 
 
 class NotBefore(Reason, frozen=True):

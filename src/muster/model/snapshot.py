@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from muster.model.charter import Verdict
 from muster.model.events import Outcome, Seat
 from muster.model.history import History, kind_of
 from muster.model.job import Gang, Job, JobId, Priority
@@ -46,6 +47,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     done_seconds: float = 0.0  # of which saved
     vacated_at: float | None = None  # when it was last made to leave
     mended: str | None = None  # what was mended before it is run again
+    held_because: str = ""  # empty: a person wanted it so
 
 
 class Running(msgspec.Struct, frozen=True, gc=False):
@@ -66,6 +68,8 @@ class Running(msgspec.Struct, frozen=True, gc=False):
     evicted: bool = False  # stopping means that it goes back to the queue
     in_favour_of: JobId | None = None
     behind: JobId | None = None  # who has the seats until it leaves
+    hold: bool = False  # once it has left, it waits until it is released
+    verdict: Verdict | None = None  # by which it was told to end
 
     def elapsed(self, now: float) -> float:
         """Seconds since it has the seats."""

@@ -4,6 +4,7 @@ import enum
 
 from muster.model.errors import IllegalTransition
 from muster.model.events import (
+    Amended,
     Event,
     Evicting,
     Exited,
@@ -69,6 +70,7 @@ TRANSITIONS: dict[tuple[State, type[Event]], State] = {
     (State.STOPPING, Stopping): State.STOPPING,  # an eviction may become a stop for good
     (State.STOPPING, Exited): State.ENDED,
     (State.STOPPING, Vacated): State.QUEUED,
+    **{(state, Amended): state for state in State if state is not State.ENDED},
 }
 
 

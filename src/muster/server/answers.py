@@ -2,6 +2,7 @@
 
 import msgspec
 
+from muster.model.charter import Verdict
 from muster.model.events import Outcome
 from muster.model.ledger import By
 from muster.model.state import State
@@ -64,7 +65,7 @@ class JobView(msgspec.Struct):
     exit_code: int | None
     signal: int | None
     reason: str | None  # why it waits, why it is stopping, or how it ended
-    verdict: str | None
+    verdict: Verdict | None
     attempt: int
     submitted_at: float
     started_at: float | None

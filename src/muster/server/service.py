@@ -23,6 +23,7 @@ import msgspec
 
 from muster.engines.local.engine import LocalEngine
 from muster.home import Home
+from muster.model.charter import Verdict
 from muster.model.errors import IllegalTransition, MusterError
 from muster.model.events import (
     DeviceHealth,
@@ -41,6 +42,7 @@ from muster.model.events import (
     Withdrawn,
 )
 from muster.model.job import Job, JobId
+from muster.model.message import Message
 from muster.model.node import found_again
 from muster.model.plan import Action, Evict, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
@@ -88,6 +90,9 @@ class Service(Looking):
         self.endings: Endings | None = None
         self._judged: tuple[JobId, int, Cause | None] | None = None  # the last attempt that was
         self.watching: Watching | None = None
+        # Who was told to end by its charter has that verdict; the steward may have one of its own end.
+        self.verdict: Callable[[Running, Exited], Verdict | None] = lambda running, _: running.verdict
+        self.tell: Callable[[Message], None] = lambda message: log.info("%s", message)
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
@@ -351,6 +356,7 @@ class Service(Looking):
             raise IllegalTransition(f"attempt {event.attempt} of job {event.job} is over")
         if isinstance(event, Exited):
             self._line_up.ended(running, event.at)
+            event = msgspec.structs.replace(event, verdict=self.verdict(running, event))
         self.note(event)
         self._parcel.settled.append((event.job, event.attempt))
 

@@ -48,6 +48,7 @@ class Views:
             view.exit_code, view.signal = event.exit_code, event.signal
         because = record.running.because if record.running else None
         view.reason = how_it_ended(event, record, because)
+        view.verdict = event.verdict
         view.metrics = self.metrics.pop(view.id, {})
         view.used = None  # it uses nothing any more
         return view
@@ -278,7 +279,7 @@ def how_it_ended(event: Exited | Withdrawn, record: Record, because: str | None)
         Outcome.OUT_OF_MEMORY: "it used more memory than it had asked for; submit it with a larger --mem",
         Outcome.NODE_LOST: "its node was lost",
         Outcome.DEPENDENCY_FAILED: "a job it depended on did not end as it had to",
-        Outcome.STOPPED: because or "stopped while it waited",
+        Outcome.STOPPED: because or getattr(event, "because", "") or "stopped while it waited",
     }
     if isinstance(event, Exited) and event.outcome is Outcome.FAILED:
         if event.signal is not None:

@@ -77,6 +77,7 @@ def _small_things(fold: Fold) -> Image:
         history=KeptHistory(dict(history._runs), history._lately, history._typical),
         lives=_drawn_lives(fold),
         mix=_drawn_mix(fold),
+        stewardship=fold.stewardship.copied(),
     )
 
 
@@ -149,4 +150,5 @@ def _row(waiting: Waiting, templates: _Table[Job], runs: _Table[Run]) -> Row:
         waiting.done_seconds,
         waiting.vacated_at,
         waiting.mended,
+        waiting.held_because,
     )

@@ -14,6 +14,7 @@ import msgspec
 
 from muster.model.errors import BadInput, IllegalTransition
 from muster.model.events import (
+    Amended,
     ArraySubmitted,
     DeviceHealth,
     Event,
@@ -52,6 +53,7 @@ from muster.model.state import State, after
 from muster.model.tenancy import Team, Tenancy
 from muster.store.records import ArrayRecord, Record, begins_shifted, by_age, end_of, meets
 from muster.store.seats import Seats
+from muster.store.stewardship import HANDLED, Stewardship
 
 
 class Fold(Seats):
@@ -86,6 +88,7 @@ class Fold(Seats):
         self._history = HistoryBook()
         self._lives = LivesBook()
         self._mix = MixCounter()
+        self.stewardship = Stewardship()
         self._lent = False
 
     # --- Facts in -----------------------------------------------------------------------------------
@@ -130,6 +133,7 @@ class Fold(Seats):
         self._watch_dependencies(job)
         self._queue(waiting)
         self._count(job, 1)
+        self.stewardship.entered(job)
         if self._policy.order in ROTATING:
             self._lives.arrived(job)
 
@@ -138,8 +142,25 @@ class Fold(Seats):
         assert record.waiting is not None
         self._unqueue(record.waiting)
         job = msgspec.structs.replace(record.waiting.job, held=isinstance(event, Held))
-        record.waiting = msgspec.structs.replace(record.waiting, job=job)
+        because = event.because if isinstance(event, Held) else ""
+        record.waiting = msgspec.structs.replace(record.waiting, job=job, held_because=because)
         self._queue(record.waiting)
+
+    def _amended(self, event: Amended) -> None:
+        record = self._moved(event.job, event)
+        if record.waiting is not None:
+            waiting = record.waiting
+            self._unqueue(waiting)
+            job = msgspec.structs.replace(waiting.job, charter=event.charter)
+            record.waiting = msgspec.structs.replace(waiting, job=job)
+            self._queue(record.waiting)
+            return
+        running = record.running
+        assert running is not None
+        job = msgspec.structs.replace(running.job, charter=event.charter)
+        record.running = running = msgspec.structs.replace(running, job=job)
+        if running.behind is None:
+            self._running[event.job] = running
 
     def _withdrawn(self, event: Withdrawn) -> None:
         record = self._moved(event.job, event)
@@ -147,6 +168,7 @@ class Fold(Seats):
         self._unqueue(record.waiting)
         job = record.waiting.job
         self._ended(job, record, event.outcome)
+        self.stewardship.ended(job, event.outcome, event, event.verdict)
         if not event.taken_back:
             self._count_end(job, event.outcome)
         elif self._ended_jobs:
@@ -197,9 +219,10 @@ class Fold(Seats):
             changes["started_at"] = event.at
         elif isinstance(event, Evicting):
             changes |= {"because": event.because, "in_favour_of": event.in_favour_of, "evicted": True}
+            changes["hold"] = event.hold
             self._leaves_for(event.in_favour_of, event.job)
         elif isinstance(event, Stopping):
-            changes |= {"because": event.because, "evicted": False}
+            changes |= {"because": event.because, "evicted": False, "verdict": event.verdict}
         record.running = running = msgspec.structs.replace(running, **changes)
         if running.behind is None:
             self._running[event.job] = running
@@ -214,13 +237,18 @@ class Fold(Seats):
             if self._policy.order in ROTATING:
                 self._lives.ended(job, served)
         self._ended(job, record, event.outcome)
+        self.stewardship.ended(job, event.outcome, event, event.verdict)
         self._count_end(job, event.outcome)
 
     def _vacated(self, event: Vacated) -> None:
         record = self._moved(event.job, event)
         running = self._unseat(record, event.at)
         saved = max(0.0, running.done_seconds + running.elapsed(event.at) - event.lost_seconds)
-        self._queue_again(record, running, running.job, event.at, saved)
+        job = running.job
+        if running.hold:
+            job = msgspec.structs.replace(job, held=True)
+            record.state = State.HELD
+        self._queue_again(record, running, job, event.at, saved)
         if running.because == "compact":
             # It was moved for another's sake: it goes right after it.
             self._promised[running.job.id] = (False, ())
@@ -255,6 +283,7 @@ class Fold(Seats):
             done_seconds=done,
             vacated_at=now,
             mended=mended,
+            held_because=running.because or "" if running.hold else "",
         )
         self._queue(record.waiting)
 
@@ -264,6 +293,9 @@ class Fold(Seats):
     def _found(self, event: Found) -> None:
         self._moved(event.job, event)
         self.findings[event.job] = (*self.findings.get(event.job, ()), event)
+
+    def _said(self, event: Event) -> None:
+        self.stewardship.apply(event)
 
     def _team_set(self, event: TeamSet) -> None:
         teams = {**self._teams, event.team.name: event.team}
@@ -533,9 +565,11 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Vacated: Fold._vacated,
     Retried: Fold._retried,
     Reported: Fold._reported,
+    Amended: Fold._amended,
     Found: Fold._found,
     NodeSeen: Fold._node_seen,
     NodeHealth: Fold._node_health,
     DeviceHealth: Fold._device_health,
     TeamSet: Fold._team_set,
+    **dict.fromkeys(HANDLED, Fold._said),
 }

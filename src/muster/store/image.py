@@ -96,6 +96,7 @@ class _Shared:
             done_seconds=row.done_seconds or 0.0,
             vacated_at=row.vacated_at,
             mended=row.mended,
+            held_because=row.held_because,
         )
 
     def _lane(self, row: Row, job: Job) -> tuple[LaneKey, Resources]:
@@ -121,6 +122,7 @@ def _restored(image: Image, fold: Fold) -> Fold:
             fold._dependents.setdefault(other, []).append(job_id)
     fold._promised, fold._evicting = image.promised, image.evicting
     fold.findings = image.findings
+    fold.stewardship = image.stewardship
     fold.ended = {(team, outcome): count for team, outcome, count in image.ended_ever}
     _restore_experience(image, fold, shared)
     fold.now, fold.generation, fold.submissions = image.now, image.generation, image.submissions

@@ -21,6 +21,7 @@ from muster.model.run import Run
 from muster.model.snapshot import Account, Running
 from muster.model.tenancy import Team
 from muster.store.records import ArrayRecord
+from muster.store.stewardship import Stewardship
 
 _HEAD = struct.Struct(">6sII")
 _MAGIC = b"muster"
@@ -48,6 +49,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     done_seconds: float
     vacated_at: float | None
     mended: str | None
+    held_because: str
 
 
 Runs = tuple[tuple[int, tuple[str, ...]], ...]  # which shell, and the arguments
@@ -104,6 +106,7 @@ class Image(msgspec.Struct, frozen=True):
     history: KeptHistory
     lives: KeptLives
     mix: KeptMix
+    stewardship: Stewardship
 
 
 encode = msgspec.msgpack.Encoder().encode

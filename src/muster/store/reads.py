@@ -8,12 +8,15 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from muster.model.events import Event
 from muster.model.job import JobId
+from muster.model.stewardship import Defended
 from muster.store.rows import EndedJob, Estimate, Token
 from muster.store.tables import blobs, estimates, events, jobs, tokens
 from muster.store.usage_reads import UsageReads
 
 # Every kind that there is, so that none can be written and not be read.
-decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[tuple(Event.__subclasses__())]).decode  # noqa: UP007
+_KINDS = tuple(Event.__subclasses__())
+assert Defended in _KINDS  # those of people are in another module
+decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[_KINDS]).decode  # noqa: UP007
 
 
 class Reads(UsageReads):

@@ -14,7 +14,7 @@ from muster.model.events import Outcome
 from muster.model.job import JobId, Priority
 from muster.model.plan import Plan
 from muster.model.policy import Policy
-from muster.model.reasons import DependsOn, HeldByPerson, MakingRoom, NotBefore, QuotaReached, Reason
+from muster.model.reasons import DependsOn, HeldBack, MakingRoom, NotBefore, QuotaReached, Reason
 from muster.model.resources import NOTHING
 from muster.model.snapshot import Running, Snapshot, Waiting
 from muster.model.state import State
@@ -173,7 +173,7 @@ class _Answer:
             at = "now" if change.starts_at <= self._now else show_time(change.starts_at)
             lines.append(f"{head:<9}{change.change:<23} → {at}")
         action = self._reasons[0].action() if self._reasons else None
-        if action is not None and not better and not isinstance(self._reasons[0], HeldByPerson):
+        if action is not None and not better and not isinstance(self._reasons[0], HeldBack):
             lines.append(f"What helps: {_named(action, self._job.id)}.")
         return "\n".join(lines)
 
@@ -210,7 +210,7 @@ class _Answer:
         return f", when {running.job.id}" + (f" ({', '.join(about)})" if about else "") + " ends"
 
 
-_NOT_ABOUT_ROOM = (HeldByPerson, DependsOn, NotBefore, MakingRoom)
+_NOT_ABOUT_ROOM = (HeldBack, DependsOn, NotBefore, MakingRoom)
 _RESOURCES = ("cpus", "memory", "GPUs")
 
 

@@ -1,0 +1,58 @@
+"""Ending work by its charter: whatever the cause, it goes the same way.
+
+The verdict, its reason and the order to stop are one event. So a server that is killed between the verdict
+and the stop comes back with both: what is stopping is told to stop again.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from muster.model.charter import Verdict
+from muster.model.events import Event, Evicting, Held, Stopping, Withdrawn
+from muster.model.plan import Action, Evict, Stop
+from muster.model.snapshot import Running
+from muster.model.state import State
+from muster.store.records import Record
+
+
+class Noting(Protocol):
+    """What is needed of the service."""
+
+    def now(self) -> float: ...
+
+    def note(self, event: Event, *actions: Action) -> None: ...
+
+
+def end(service: Noting, records: Iterable[Record], verdict: Verdict, because: str) -> int:
+    """Jobs end with this verdict: those that wait at once, those that run with warning and grace.
+
+    Who is on the way out already goes on leaving. Returns how many were told.
+    """
+    now, count = service.now(), 0
+    for record in list(records):
+        if record.waiting is not None:
+            service.note(Withdrawn(now, record.waiting.job.id, because=because, verdict=verdict))
+            count += 1
+        elif record.running is not None and not is_ending(record.running):
+            job, attempt = record.running.job.id, record.running.attempt
+            service.note(Stopping(now, job, attempt, because, verdict), Stop(job, attempt, because))
+            count += 1
+    return count
+
+
+def hold_back(service: Noting, records: Iterable[Record], because: str) -> int:
+    """Jobs wait until they are released: those that run leave with a checkpoint and go back to the queue."""
+    now, count = service.now(), 0
+    for record in list(records):
+        if record.waiting is not None and record.state is State.QUEUED:
+            service.note(Held(now, record.waiting.job.id, because))
+            count += 1
+        elif record.running is not None and record.running.state is not State.STOPPING:
+            job, attempt = record.running.job.id, record.running.attempt
+            service.note(Evicting(now, job, attempt, because, hold=True), Evict(job, attempt, because))
+            count += 1
+    return count
+
+
+def is_ending(running: Running) -> bool:
+    return running.state is State.STOPPING and not running.evicted
