@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from random import Random
 
+from msgspec.structs import replace
+
 from muster.model.events import Event, Exited, Outcome, Placed, Retried, Seat, Vacated
 from muster.model.job import Job, Shape, single
 from muster.model.ledger import (
@@ -118,14 +120,13 @@ class World:
         luck = Random(seed)
         self.teams = tree_of(luck)
         self.jobs: dict[str, Job] = {}
-        self.efforts: dict[str, str | None] = {}
         self.stories = [self._story(str(number), luck) for number in range(luck.randint(1, 6))]
 
     def _story(self, job_id: str, luck: Random) -> list[object]:
         owner = luck.choice(["ana", "bob", "", "cyd"])
         team = luck.choice([*(team.name for team in self.teams), "new"])
-        self.jobs[job_id] = job(job_id, owner=owner, team=team)
-        self.efforts[job_id] = luck.choice([None, "llama", "whisper"])
+        effort = luck.choice([None, "llama", "whisper"])
+        self.jobs[job_id] = replace(job(job_id, owner=owner, team=team), effort=effort)
         at, story = DAY0 + luck.uniform(0, 4000), list[object]()
         for attempt in range(1, luck.randint(2, 4)):
             story += self._attempt(job_id, attempt, at, luck)
@@ -168,7 +169,7 @@ class World:
 
     def played(self, order: Random) -> Book:
         """The stories interleaved: each in its own order, and among each other in any."""
-        ledger, book = Ledger(effort_of=lambda job: self.efforts[job.id]), Book()
+        ledger, book = Ledger(), Book()
         left = [list(story) for story in self.stories]
         now, seq = DAY0, 0
         while left:

@@ -239,6 +239,18 @@ class Client:
         """Jobs start there again."""
         return self.post(f"/nodes/{_name(node)}/resume", {} if device is None else {"device": device})
 
+    def efforts(self, **filters: object) -> "list[View]":
+        """Those under way; ``all=True`` also those that are closed."""
+        return list(self.get("/efforts" + query(filters))["efforts"])
+
+    def effort(self, name: str) -> "View":
+        """An effort and its story."""
+        return self.get(f"/efforts/{_name(name)}")
+
+    def on_effort(self, name: str, verb: str, body: "View") -> "View":
+        """Does something with an effort: note, extend, pause, resume, close."""
+        return self.post(f"/efforts/{_name(name)}/{verb}", body)
+
     def teams(self) -> "list[View]":
         return list(self.get("/teams")["teams"])
 

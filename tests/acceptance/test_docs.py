@@ -27,6 +27,7 @@ from muster.model.policy import PRESETS, Policy
 from muster.model.state import State, diagram
 from muster.server.answers import JobView
 from muster.server.routes import Routes
+from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.wire import BASE
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +102,8 @@ def test_every_verb_has_an_example(verb: str) -> None:
 
 def test_every_route_is_in_the_reference_with_what_can_be_asked() -> None:
     text = _reference("api")
-    for route in Routes(*[None] * 4).table():  # type: ignore[arg-type]
+    steward = EffortRoutes(*[None] * 2).table()  # type: ignore[arg-type]
+    for route in Routes(*[None] * 4, steward).table():  # type: ignore[arg-type]
         row = re.search(
             rf"^\| `{route.method} {re.escape(route.path.removeprefix(BASE))}` .*", text, re.MULTILINE
         )

@@ -71,12 +71,12 @@ def build(
         checkpoint=asked.checkpoint,
         charter=_charter(asked, owner, now),
         held=asked.held or False,
+        effort=asked.effort,
         retries=asked.retries or 0,
         run=msgspec.structs.replace(run, output=_output(run, job_id, name, owner, many=bool(indices))),
     )
     most_at_once = asked.array.most_at_once if asked.array else None
-    warnings = (*source.warnings, *_unheeded(asked))
-    return Built(job, indices, most_at_once, asked.sweep or (), warnings, asked.right_size or False)
+    return Built(job, indices, most_at_once, asked.sweep or (), source.warnings, asked.right_size or False)
 
 
 def _source(request: Request, now: float) -> _Source:
@@ -220,9 +220,3 @@ def _expanded(letter: str, known: dict[str, str]) -> str:
 
 def _finite(seconds: float | None) -> float | None:
     return None if seconds is None or math.isinf(seconds) else seconds
-
-
-def _unheeded(asked: Asked) -> tuple[str, ...]:
-    if asked.effort is None:
-        return ()
-    return ("efforts come later; the job is not counted to one yet",)

@@ -35,6 +35,9 @@ GROUPS = {
         "team": "the teams, what they own and hold",
         "whoami": "who the server takes you for",
     },
+    "Answering": {
+        "effort": "work of many jobs under one charter, and its story",
+    },
     "Serving": {
         "up": "start the server",
         "down": "stop the server; jobs go on",

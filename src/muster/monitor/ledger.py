@@ -9,7 +9,7 @@ the events since. A server that was killed has lost the minutes that it had not 
 No row may be ahead of the journal, so ``parcels`` are taken when all events so far have been handed over.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import inf
 
@@ -41,15 +41,12 @@ from muster.store.rows import Batch, UsageRows
 _ROWS_IN_A_PARCEL = 100  # a few milliseconds of the writer's time
 _EVENTS_UNNOTED = 1000  # that may pass without a word about how far we are
 
-EffortOf = Callable[[Job], str | None]
-
 
 class Ledger:
     """What lives, and what has changed since it was last written down. One thread, that of the state."""
 
-    def __init__(self, series: Series | None = None, effort_of: EffortOf = lambda _: None) -> None:
+    def __init__(self, series: Series | None = None) -> None:
         self.series = series or Series()
-        self._effort_of = effort_of
         self._entries: dict[Key, Entry] = {}
         self._changed: dict[Key, None] = {}  # in order, as is the next
         self._ended: dict[Key, None] = {}  # of which the last minute is not in yet
@@ -100,7 +97,7 @@ class Ledger:
             attempt=event.attempt,
             owner=job.owner,
             team=job.team,
-            effort=self._effort_of(job),
+            effort=job.effort,
             name=job.name,
             kind=kind_of(job.name),
             holds=held_by(event.seats),

@@ -80,6 +80,11 @@ class JobView(msgspec.Struct):
     cwd: str
     log: str | None
     purpose: str | None
+    effort: str | None = None
+    answers: str | None = None  # who answers for it, if it is not the owner
+    success: list[str] = []
+    failure: list[str] = []
+    until: float | None = None
     parts: int = 1  # processes that start together
     after: list[str] = []
     retries: int = 0
@@ -94,6 +99,43 @@ class JobView(msgspec.Struct):
     cause: str | None = None  # why it failed, with the evidence and what to do
     efficiency: list[tuple[str, str]] = []  # how well it used what it held: what each is called, what it says
     findings: list[str] = []  # what the steward has found of it
+
+
+class StoryLine(msgspec.Struct):
+    """Something that was said or decided about an effort."""
+
+    at: float
+    what: str
+    text: str
+    by: str
+
+
+class EffortView(msgspec.Struct, kw_only=True):
+    """Work under one charter, of many jobs."""
+
+    name: str
+    owner: str
+    team: str
+    purpose: str | None
+    success: list[str]
+    failure: list[str]
+    budget: str | None
+    until: float | None
+    first_wins: bool
+    opened_at: float
+    opened_by: str
+    paused: str | None  # why nothing of it starts
+    verdict: Verdict | None
+    closed_at: float | None
+    because: str | None  # how it came to its verdict
+    living: int  # of its jobs
+    ended: dict[str, int]  # by verdict, or by outcome where there is none
+    jobs: list[str] = []  # that live; only where one effort is asked for
+    story: list[StoryLine] = []  # likewise
+
+
+class Efforts(msgspec.Struct):
+    efforts: list[EffortView]
 
 
 class Submitted(msgspec.Struct):

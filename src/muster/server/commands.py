@@ -34,6 +34,7 @@ from muster.server.config_tables import Config, Limits
 from muster.server.errors import Forbidden, NotFound, StoreTrouble
 from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
+from muster.server.stewardship.efforts import Efforts
 from muster.store.records import Record, meets
 
 _MOST_INTERNED = 10_000
@@ -46,8 +47,8 @@ Step = tuple[Event, *tuple[Action, ...]]
 class Commands:
     """Commands on the service, by a person."""
 
-    def __init__(self, service: Service, config: Config) -> None:
-        self._service, self.config = service, config
+    def __init__(self, service: Service, config: Config, efforts: Efforts) -> None:
+        self._service, self.config, self._efforts = service, config, efforts
         self._interned: dict[object, object] = {}
         self._environments: dict[str, dict[str, str]] = {}
 
@@ -57,7 +58,7 @@ class Commands:
         self._check_store()
         entry = self.built(person, request, _key_of(request.environment))
         self._keep(request.environment)
-        self._service.note(entry.event)
+        self._enter(entry)
         await self._service.durable(entry.id)
         view = self.view(entry.id)
         view.warnings = list(entry.warnings)
@@ -79,9 +80,17 @@ class Commands:
         for environment in (many.environment, *(r.environment for r in many.jobs if r.environment)):
             self._keep(environment)
         for entry in entries:
-            self._service.note(entry.event)
+            self._enter(entry)
         await self._service.durable(*(entry.id for entry in entries))
         return entries
+
+    def _enter(self, entry: "Entry") -> None:
+        self._service.note(entry.event)
+        if entry.held_because:
+            now = self._service.now()
+            for record in self._service.members_of(entry.id):
+                assert record.waiting is not None
+                self._service.note(Held(now, record.waiting.job.id, entry.held_because))
 
     def _check_store(self) -> None:
         if self._service.journal.sick is not None:
@@ -113,13 +122,15 @@ class Commands:
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
         count, warnings = len(built.indices) or 1, list(built.warnings)
+        job, held_because = self._efforts.joined(person, job)
+        warnings += [held_because] if held_because else []
         if built.right_size and service.endings is not None:
             job, said = service.endings.right_sized(job, now)
             warnings += said
         job = _run_as(_user_of(person), self._limited(person, job, count, members))
         self._check_possible(job)
         job = self._shared(self._with_dependencies(job))
-        return Entry(job, _event(now, built, job), tuple(warnings), count)
+        return Entry(job, _event(now, built, job), tuple(warnings), count, held_because)
 
     def environment(self, key: str) -> dict[str, str]:
         """An environment that was kept; the engine asks when it starts a job."""
@@ -322,6 +333,7 @@ class Entry(msgspec.Struct, frozen=True):
     event: Submitted | ArraySubmitted
     warnings: tuple[str, ...]
     members: int = 1
+    held_because: str = ""
 
     @property
     def id(self) -> JobId:

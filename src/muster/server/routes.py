@@ -1,6 +1,6 @@
 """The API's table of routes: what can be asked, and who answers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -98,8 +98,16 @@ class TokenBody(msgspec.Struct, forbid_unknown_fields=True):
 class Routes:
     """The handlers. Each is a few lines: they ask, somebody else knows."""
 
-    def __init__(self, service: Service, commands: Commands, when: When, home: "inventory.Place") -> None:
+    def __init__(
+        self,
+        service: Service,
+        commands: Commands,
+        when: When,
+        home: "inventory.Place",
+        steward: Iterable[Route] = (),
+    ) -> None:
         self._service, self._commands, self._when, self._place = service, commands, when, home
+        self._steward = tuple(steward)
         self._using = Using(service)
         self._scrape = Scrape(service)
 
@@ -283,7 +291,8 @@ class Routes:
         return describe(self.table())
 
     def table(self) -> list[Route]:
-        return [*self._of_jobs(), *self._of_one_job(), *self._of_nodes(), *self._of_the_place()]
+        jobs, rest = (*self._of_jobs(), *self._of_one_job()), (*self._of_nodes(), *self._of_the_place())
+        return [*jobs, *self._steward, *rest]
 
     def _of_jobs(self) -> list[Route]:
         submitting = (403, 404, 413, 507)

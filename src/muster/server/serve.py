@@ -38,6 +38,8 @@ from muster.server.metering import Metering
 from muster.server.people import Person, person
 from muster.server.routes import Routes
 from muster.server.service import Service
+from muster.server.stewardship.effort_routes import EffortRoutes
+from muster.server.stewardship.efforts import Efforts
 from muster.server.watching import Watching
 from muster.server.when import When
 from muster.store.fold import Fold
@@ -97,13 +99,17 @@ class _Server:
         )
         self._watch_store(service)
         self._meter(service)
-        self._commands = Commands(service, self._config)
+        efforts = self._efforts = Efforts(service, most_under_way=3)
+        self._commands = Commands(service, self._config, efforts)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
-        routes = Routes(service, self._commands, When(service, np.random.default_rng()), self._place)
+        steward = EffortRoutes(service, efforts).table()
+        when = When(service, np.random.default_rng())
+        routes = Routes(service, self._commands, when, self._place, steward)
         app = App(routes.table(), self._identity())
         self._uvicorn = _Uvicorn(_uvicorn_config(app), service.stream.close)
         sockets = self._sockets()
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
+        efforts.finish()
         watching = asyncio.create_task(self._watch())
         try:
             ready(_where(sockets))

@@ -276,7 +276,7 @@ class Service(Looking):
         if self.endings is None or self.metering is None or running.behind is not None:
             return
         self.metering.last_look(event)
-        cause = self._cause_of(running, event)
+        cause = None if event.verdict is not None else self._cause_of(running, event)
         view.cause = None if cause is None else str(cause)
         past = self.endings.remember(running, event)
         if past is not None:
