@@ -17,7 +17,15 @@ from muster.cli.text import one_line
 from muster.model.errors import BadInput, MusterError
 
 FAMILIES = ("placement", "backfill", "jct", "simulate", "prediction")  # each module has its Family as FAMILY
-WITHOUT_DATA = ("cycle", "dispatch", "meter", "findings", "bottleneck", "rightsize")  # each has a ``measure``
+WITHOUT_DATA = (
+    "cycle",
+    "dispatch",
+    "meter",
+    "findings",
+    "bottleneck",
+    "rightsize",
+    "steward",
+)  # each has a ``measure``
 
 
 class Options(msgspec.Struct, frozen=True):

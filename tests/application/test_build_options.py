@@ -6,6 +6,7 @@ import pytest
 from wants import NOW, built, job, members, refusal, shape
 
 from muster.application.request import Request
+from muster.model.errors import BadInput
 from muster.model.job import After, Dependency, Priority, Together
 from muster.model.run import Notice
 from muster.model.units import GIB, MIB
@@ -161,7 +162,9 @@ def test_null_says_nothing() -> None:
         ({"after_ok": "../7"}, "not a job's id"),
         ({"priority": "urgent"}, "known: low, normal, high"),
         ({"together": "moon"}, "known: anywhere"),
-        ({"success": "val_acc >>= 1"}, "'val_acc >>= 1' is not a condition"),
+        ({"success": "step < 0"}, "'step < 0' can never be met"),
+        ({"failure": "lr stalls for 2h"}, "write 'lr stops rising' or 'lr stops falling' instead"),
+        ({"failure": "acc < 0.5 after 2h", "time": "1h"}, "runs for at most 1h"),
         ({"budget": "many"}, "write it like '200 GPUh'"),
         ({"until": "soon"}, "write it like 2026-12-01"),
         ({"until": "2020-01-01"}, "has passed"),
@@ -210,3 +213,22 @@ def test_a_request_is_small_by_default() -> None:
 def test_what_shows_progress_is_part_of_the_charter() -> None:
     assert job(options={"progress": "report,log"}).charter.progress == ("report", "log")
     assert "sign of progress" in refusal(options={"progress": "hope"})
+
+
+def test_a_condition_that_is_none_is_pointed_at() -> None:
+    with pytest.raises(BadInput) as caught:
+        built(options={"success": "val_acc >>= 1"})
+    sentence, written, caret = str(caught.value).split("\n")
+    assert sentence.startswith("success: 'val_acc >>= 1' is not a condition: a number was expected here")
+    assert (written, caret) == ("  val_acc >>= 1", "           ^")
+
+
+def test_conditions_are_kept_in_one_spelling_each_once() -> None:
+    charter = job(options={"success": ["val_acc>=92%", "val_acc  >= 0.92"], "failure": "loss is NaN"}).charter
+    assert (charter.success, charter.failure) == (("val_acc >= 0.92",), ("loss is nan",))
+
+
+def test_doubtful_exits_are_pointed_out_and_accepted() -> None:
+    made = built(options={"success": "step >= 0"})
+    assert made.warnings == ("'step >= 0' is met by any first report; the work would end as won at once",)
+    assert made.job.charter.success == ("step >= 0",)

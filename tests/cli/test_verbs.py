@@ -40,6 +40,12 @@ def refusal(said: Said, *arguments: str, code: int = 2) -> str:
     return err
 
 
+def test_what_a_refusal_points_at_is_shown_below_it(server: Canned, capsys: Said) -> None:
+    server.answers["POST /jobs"] = Refusal(400, "'a >> 1' is wrong here\n  a >> 1\n     ^", 2)
+    assert run(["submit", "--success", "a >> 1", "--", "true"]) == 2
+    assert capsys.readouterr().err == "muster: 'a >> 1' is wrong here\n  a >> 1\n     ^\n"
+
+
 # --- submit -------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from muster.model.errors import BadInput
 from muster.model.job import After, Dependency, Gang, Job, Part, Priority, Shape, Together
 from muster.model.run import GRACE_SECONDS, LOG_BYTES, Run
 from muster.model.units import MILLI
+from muster.steward.exits import check_sense, exits_of
 
 DEFAULT_CPUS_MILLI = MILLI
 _SHELL = ("/bin/sh", "-c")
@@ -76,7 +77,9 @@ def build(
         run=msgspec.structs.replace(run, output=_output(run, job_id, name, owner, many=bool(indices))),
     )
     most_at_once = asked.array.most_at_once if asked.array else None
-    return Built(job, indices, most_at_once, asked.sweep or (), source.warnings, asked.right_size or False)
+    doubts = check_sense(exits_of(job.charter), job.time_limit_seconds)
+    warnings = (*source.warnings, *doubts)
+    return Built(job, indices, most_at_once, asked.sweep or (), warnings, asked.right_size or False)
 
 
 def _source(request: Request, now: float) -> _Source:

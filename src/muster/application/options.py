@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 from muster.application.asked import Asked
 from muster.application.charter import parse_budget, parse_purpose
-from muster.application.conditions import parse_condition
 from muster.application.many import Sweep, parse_array, parse_param, parse_sweep, within_bounds
 from muster.application.names import nearest, parse_job_id, parse_name
 from muster.application.times import parse_begin, parse_limit, parse_until
@@ -20,6 +19,7 @@ from muster.model.errors import BadInput, UnknownChoice
 from muster.model.job import Checkpoint, Priority, Together
 from muster.model.run import Notice
 from muster.model.units import DAY, KIB, MIB, MILLI, parse_bytes, parse_milli, parse_number, parse_seconds
+from muster.steward.exits import normal
 
 MOST_GPUS, MOST_CPUS, MOST_PARTS, MOST_RETRIES, MOST_PIDS = 100_000, 1_000_000, 10_000, 1000, 4_194_304
 _MOST_LETTERS = 1 << 16
@@ -194,10 +194,8 @@ def _together(value: object) -> Together:
 
 
 def _conditions(value: object) -> tuple[str, ...]:
-    texts = tuple(text.strip() for text in _texts(value))
-    for text in texts:
-        parse_condition(text)
-    return texts
+    """Each in its one spelling, and each once."""
+    return tuple(dict.fromkeys(map(normal, _texts(value))))
 
 
 def _sweep(value: object) -> Sweep:

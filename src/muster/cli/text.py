@@ -20,5 +20,12 @@ def safe_lines(text: str) -> str:
 
 
 def remark(sentence: str) -> None:
-    """A sentence beside the answer, on stderr."""
-    print(f"muster: {one_line(sentence)}", file=sys.stderr)
+    """A sentence beside the answer, on stderr; below it what it points at, if it does."""
+    said = safe_lines(sentence) if _points(sentence) else one_line(sentence)
+    print(f"muster: {said}", file=sys.stderr)
+
+
+def _points(text: str) -> bool:
+    """Whether it is a sentence, a line of what was written, and a caret under the letter that is wrong."""
+    lines = text.splitlines()
+    return len(lines) == 3 and lines[1].startswith("  ") and lines[2].strip() == "^"
