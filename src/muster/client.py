@@ -152,6 +152,14 @@ class Client:
     def report(self, job: str, values: "Mapping[str, object]", step: float | None = None) -> None:
         self.post(f"/jobs/{_id(job)}/report", {"values": dict(values), "step": step})
 
+    def report_many(self, job: str, reports: "Sequence[Mapping[str, object]]") -> None:
+        """Each with ``values``, and perhaps ``step`` and ``at``, the time on the wall."""
+        self.post(f"/jobs/{_id(job)}/report", {"reports": list(reports)})
+
+    def metrics_of(self, job: str, points: int | None = None) -> "View":
+        """What a job has reported, a series for each name."""
+        return self.get(f"/jobs/{_id(job)}/metrics{query({'points': points})}")
+
     def logs(
         self,
         job: str,

@@ -44,7 +44,7 @@ def test_the_whole_of_a_file_is_read() -> None:
 
 def test_what_has_no_effect_yet_is_said() -> None:
     warnings = " ".join(built(yaml=WHOLE).warnings)
-    for word in ("storage 'weights'", "network", "metrics"):
+    for word in ("storage 'weights'", "network"):
         assert word in warnings
 
 

@@ -199,26 +199,44 @@ def test_the_package_offers_the_client_and_imports_it_late() -> None:
 
 
 REPORT = "import muster; muster.report(loss=0.5, step=3); muster.report(loss=float('nan')); print('on')"
+IN_TURN = "import muster, time; muster.report(loss=1); time.sleep(0.5); muster.report(loss=2)"
+MANY = "import muster; [muster.report(loss=i) for i in range(2000)]"
 
 
-def reported(**environment: str) -> "subprocess.CompletedProcess[str]":
+def reported(program: str = REPORT, **environment: str) -> "subprocess.CompletedProcess[str]":
     env = {**os.environ, **environment}
-    return subprocess.run([sys.executable, "-c", REPORT], env=env, capture_output=True, text=True, check=True)
+    return subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+    )
 
 
 def test_a_report_reaches_the_server(server: Canned) -> None:
     server.answers["POST /jobs/12/report"] = view()
     assert reported(MUSTER_JOB_ID="12").stderr == ""
-    assert [body for _, _, body in server.asked] == [
-        {"values": {"loss": 0.5}, "step": 3.0},
-        {"values": {"loss": "nan"}, "step": None},
-    ]
+    told = [one for _, _, body in server.asked for one in body["reports"]]
+    assert [(one["values"], one["step"]) for one in told] == [({"loss": 0.5}, 3.0), ({"loss": "nan"}, None)]
+    assert told[0]["at"] <= told[1]["at"]
 
 
 def test_a_report_that_is_refused_does_not_keep_the_next_one_back(server: Canned) -> None:
     server.answers["POST /jobs/12/report"] = Refusal(422, "not like this", 2)
-    assert reported(MUSTER_JOB_ID="12").stderr.count("\n") == 1
+    assert reported(IN_TURN, MUSTER_JOB_ID="12").stderr.count("\n") == 1
     assert len(server.asked) == 2
+
+
+def test_a_report_that_the_server_could_not_write_is_told_again(server: Canned) -> None:
+    server.answers["POST /jobs/12/report"] = Refusal(507, "the disk is full", 1)
+    assert reported(IN_TURN, MUSTER_JOB_ID="12").stderr.count("\n") == 1
+    first, *_, last = [body["reports"] for _, _, body in server.asked]
+    assert first[0] == last[0]
+
+
+def test_many_reports_share_a_few_requests_and_none_is_lost(server: Canned) -> None:
+    server.answers["POST /jobs/12/report"] = view()
+    assert reported(MANY, MUSTER_JOB_ID="12").stderr == ""
+    bodies = [body["reports"] for _, _, body in server.asked]
+    assert [one["values"]["loss"] for some in bodies for one in some] == list(range(2000))
+    assert len(bodies) < 40
 
 
 def test_outside_of_a_job_a_report_does_nothing(server: Canned) -> None:

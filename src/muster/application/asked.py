@@ -8,7 +8,7 @@ import msgspec
 from muster.application.many import Indices
 from muster.model.charter import Progress
 from muster.model.job import Checkpoint, Priority, Together
-from muster.model.run import Notice
+from muster.model.run import Metrics, Notice
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None = None
     log_bytes: int | None = None
     cwd: str | None = None
+    metrics: Metrics | None = None
     right_size: bool | None = None  # ask for what the history of the same work advises
 
 

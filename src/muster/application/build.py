@@ -17,7 +17,7 @@ from muster.application.yaml_text import Written, read_yaml
 from muster.model.charter import Charter
 from muster.model.errors import BadInput
 from muster.model.job import After, Dependency, Gang, Job, Part, Priority, Shape, Together
-from muster.model.run import GRACE_SECONDS, LOG_BYTES, Run
+from muster.model.run import GRACE_SECONDS, LOG_BYTES, Metrics, Run
 from muster.model.units import MILLI
 from muster.steward.exits import check_sense, exits_of
 
@@ -74,6 +74,7 @@ def build(
         held=asked.held or False,
         effort=asked.effort,
         retries=asked.retries or 0,
+        metrics=_metrics(asked, run),
         run=msgspec.structs.replace(run, output=_output(run, job_id, name, owner, many=bool(indices))),
     )
     most_at_once = asked.array.most_at_once if asked.array else None
@@ -203,6 +204,14 @@ def _run(request: Request, source: _Source, asked: Asked, user: str, environment
         notice=asked.notice,
         grace_seconds=GRACE_SECONDS if asked.grace_seconds is None else asked.grace_seconds,
     )
+
+
+def _metrics(asked: Asked, run: Run) -> Metrics | None:
+    """A folder is meant from where the job runs."""
+    said = asked.metrics
+    if said is None or not said.path:
+        return said
+    return msgspec.structs.replace(said, path=os.path.normpath(os.path.join(run.cwd, said.path)))
 
 
 def _output(run: Run, job_id: str, name: str, owner: str, *, many: bool) -> str | None:

@@ -19,7 +19,6 @@ from muster.model.errors import BadInput
 Text = str | int | float
 Texts = str | int | float | list[str | int | float]
 LATER = ("Service", "Effort")
-METRICS = ("json-lines", "report", "tensorboard", "mlflow", "pattern")
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +62,8 @@ class Saving(Table, frozen=True):
 class Metrics(Table, frozen=True):
     source: str | None = msgspec.field(default=None, name="from")
     pattern: str | None = None
+    path: str | None = None
+    url: str | None = None
 
 
 class AfterOthers(Table, frozen=True):
@@ -88,7 +89,7 @@ class Document(Table, frozen=True):
     storage: dict[str, Any] = {}  # scratch: how much; any other name: a Volume
     network: Network | None = None
     checkpoint: Saving = Saving()
-    metrics: Metrics | None = None
+    metrics: Metrics | str | None = None
     run: str | list[str] | None = None
     array: Text | None = None
     params: dict[str, Texts] | list[str] | str | None = None
@@ -196,7 +197,12 @@ def _check_keys(
 
 def _options(document: Document) -> Iterator[tuple[Path, str, object]]:
     """Where each option was written, its key, and its value; those that were not are left out."""
-    everything = (*_plain(document), *_after(document), *_saving(document.checkpoint))
+    everything = (
+        *_plain(document),
+        *_after(document),
+        *_saving(document.checkpoint),
+        *_metrics(document.metrics),
+    )
     return ((path, key, value) for path, key, value in everything if value is not None)
 
 
@@ -227,6 +233,14 @@ def _saving(saving: Saving) -> Iterator[tuple[Path, str, object]]:
         yield ("checkpoint", "signal"), "warn", f"{saving.signal}{span}"
 
 
+def _metrics(metrics: Metrics | str | None) -> Iterator[tuple[Path, str, object]]:
+    if isinstance(metrics, Metrics):
+        said = {"from": metrics.source, "pattern": metrics.pattern, "path": metrics.path, "url": metrics.url}
+        yield ("metrics",), "metrics", {key: value for key, value in said.items() if value is not None}
+    else:
+        yield ("metrics",), "metrics", metrics
+
+
 def _unheeded(document: Document, written: Written, name: str) -> Iterator[str]:
     """Checks what is accepted for later, and says that it has no effect yet."""
     for key, value in document.storage.items():
@@ -236,10 +250,6 @@ def _unheeded(document: Document, written: Written, name: str) -> Iterator[str]:
             yield f"storage {key!r} is not mounted by Muster yet; the job sees the folders of its node"
     if document.network is not None:
         yield "network is not restricted by Muster yet; the job has the network of its node"
-    if document.metrics is not None:
-        with located(name, line_of(written.lines, ("metrics", "from"))):
-            _check_metrics(document.metrics)
-        yield "metrics are not watched yet; muster.report(...) is kept"
 
 
 def _check_volume(key: str, value: object) -> None:
@@ -250,13 +260,6 @@ def _check_volume(key: str, value: object) -> None:
         raise BadInput(f"storage {key!r} should be like {{path: /data/weights, read: true}}") from None
     if not volume.path.startswith("/") or not volume.path.isprintable():
         raise BadInput(f"storage {key!r} needs an absolute path")
-
-
-def _check_metrics(metrics: Metrics) -> None:
-    if metrics.source is not None and metrics.source not in METRICS:
-        raise BadInput(
-            f"unknown source of metrics {metrics.source[:80]!r}; {nearest(metrics.source, list(METRICS))}"
-        )
 
 
 _AT = re.compile(r" - at `(?:key in )?\$([^`]*)`$")

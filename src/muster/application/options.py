@@ -12,12 +12,13 @@ from typing import Any, get_args
 from muster.application.asked import Asked
 from muster.application.charter import parse_budget, parse_purpose
 from muster.application.many import Sweep, parse_array, parse_param, parse_sweep, within_bounds
+from muster.application.metrics import made, parse_metrics
 from muster.application.names import nearest, parse_job_id, parse_name
 from muster.application.times import parse_begin, parse_limit, parse_until
 from muster.model.charter import Progress
 from muster.model.errors import BadInput, UnknownChoice
 from muster.model.job import Checkpoint, Priority, Together
-from muster.model.run import Notice
+from muster.model.run import Metrics, Notice
 from muster.model.units import DAY, KIB, MIB, MILLI, parse_bytes, parse_milli, parse_number, parse_seconds
 from muster.steward.exits import normal
 
@@ -211,6 +212,13 @@ def _checkpoint(value: object) -> Checkpoint:
     return Checkpoint(every_seconds=every)
 
 
+def _metrics(value: object) -> Metrics:
+    """A text, or a table as in application.yaml."""
+    if isinstance(value, dict):
+        return made({_text(key): _text(given) for key, given in value.items()})
+    return parse_metrics(_text(value))
+
+
 _KEYS: dict[str, tuple[str, Callable[[object], object]]] = {
     "name": ("name", _of(parse_name)),
     "team": ("team", _of(parse_name)),
@@ -249,4 +257,5 @@ _KEYS: dict[str, tuple[str, Callable[[object], object]]] = {
     "output": ("output", _path),
     "log_limit": ("log_bytes", _log_bytes),
     "cwd": ("cwd", _path),
+    "metrics": ("metrics", _metrics),
 }

@@ -35,6 +35,7 @@ _VALUES = (
     ("--until", "DATE", "when it ends at the latest, like 2026-12-01"),
     ("--owner", "NAME", "who answers for it, if not you"),
     ("--effort", "NAME", "the larger work that it is part of"),
+    ("--metrics", "SOURCE", "where it tells how it is doing: json-lines, 'pattern:loss {loss}', report, …"),
     ("--pids", "N", "the most processes and threads at once"),
     ("--warn", "SIGNAL@TIME", "a signal that long before it is told to end, like USR1@2m"),
     ("--grace", "TIME", "how long it has between SIGTERM and SIGKILL (default: 30s)"),

@@ -74,7 +74,7 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("after", ", ".join(view.get("after") or ())),
         ("members", ", ".join(f"{n:,} {state.lower()}" for state, n in (view.get("counts") or {}).items())),
         ("parameters", ", ".join(f"{name}={value}" for name, value in (view.get("params") or {}).items())),
-        ("metrics", ", ".join(f"{name}={value:g}" for name, value in (view.get("metrics") or {}).items())),
+        ("metrics", ", ".join(f"{name}={_value(v)}" for name, v in (view.get("metrics") or {}).items())),
         ("command", view["command"]),
         ("folder", view["cwd"]),
         ("log", view["log"]),
@@ -82,6 +82,11 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         *(("found", said) for said in view.get("findings") or ()),
         *((name, said) for name, said in view.get("efficiency") or ()),
     ]
+
+
+def _value(value: "float | str | None") -> str:
+    """What is no number comes as a text."""
+    return f"{value:g}" if isinstance(value, int | float) else value or "nan"
 
 
 def _state(view: "dict[str, Any]") -> str:

@@ -11,7 +11,7 @@ import msgspec
 from muster.model.charter import Charter
 from muster.model.errors import BadInput
 from muster.model.resources import NOTHING, Resources
-from muster.model.run import Run
+from muster.model.run import Metrics, Run
 from muster.model.units import MILLI, show_bytes, show_count, show_milli
 
 JobId = str
@@ -169,6 +169,7 @@ class Job(msgspec.Struct, frozen=True):
     run: Run | None = None  # None: only its shape and length are known, as in a trace
     params: tuple[tuple[str, str], ...] = ()  # of a sweep: what this member tries
     effort: str | None = None  # the larger work that it is part of
+    metrics: Metrics | None = None  # where it tells how it is doing; None: nobody said, so ``auto``
 
 
 def single(

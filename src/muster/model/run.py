@@ -1,5 +1,7 @@
 """What a job executes, and the terms under which it does."""
 
+from typing import Literal
+
 import msgspec
 
 from muster.model.units import MIB
@@ -13,6 +15,18 @@ class Notice(msgspec.Struct, frozen=True):
 
     signal: int
     before_seconds: float
+
+
+How = Literal["auto", "report", "json-lines", "pattern", "tensorboard", "mlflow"]
+
+
+class Metrics(msgspec.Struct, frozen=True):
+    """Where a job tells how it is doing. What it says with ``muster.report`` counts in any case."""
+
+    how: How = "auto"  # lines of JSON in its output
+    pattern: str = ""  # a template of its lines
+    path: str = ""  # of the folder with TensorBoard's event files, absolute
+    url: str = ""  # of an MLflow server
 
 
 class Run(msgspec.Struct, frozen=True, cache_hash=True):

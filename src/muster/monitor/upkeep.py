@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 
 from muster.model.job import JobId
-from muster.model.ledger import HOUR_SECONDS, TICKS, Booked, Entry, Spent, span_of
+from muster.model.ledger import HOUR_SECONDS, TICKS, Booked, Entry, Key, Spent, span_of
 from muster.model.rollups import rolled
+from muster.monitor.reports.thin import MOST_KEPT, to_drop
 from muster.store.database import StoreError
 from muster.store.journal import Journal
 from muster.store.rows import Batch, Retention, RowKey, UsageRows
 
 _LATE_SECONDS = 300.0  # after the end of an hour, all of its minutes have been handed over
 _ROWS_AT_ONCE = 100
+_REPORTS_AT_ONCE = 1000
 
 Old = Callable[[float, RowKey | None, int], list[RowKey]]
 Gone = Callable[[list[RowKey]], UsageRows]
@@ -61,7 +63,29 @@ class Upkeep:
         if keep.attempts_seconds is not None:
             before = _hour_of(now - max(keep.attempts_seconds, keep.hours_seconds))
             count += self._delete(read.old_entries, before, keep_jobs, _gone_entries)
+        return count + self._delete_reports(now - keep.hours_seconds, keep_jobs)
+
+    def _delete_reports(self, before: float, keep_jobs: frozenset[JobId]) -> int:
+        """Reports are over time, as hours are, and go with them."""
+        count = 0
+        for job in self._journal.jobs_with_reports_before(before):
+            while job not in keep_jobs and (keys := self._journal.report_keys(job, _REPORTS_AT_ONCE)):
+                self._write(UsageRows(gone_reports=keys))
+                count += len(keys)
         return count
+
+    def thin_all(self) -> int:
+        """Thin out the reports of whoever has made too many; say how many rows went."""
+        return sum(self.thin(key) for key in self._journal.attempts_with_reports_above(MOST_KEPT))
+
+    def thin(self, key: Key) -> int:
+        """The same of one attempt."""
+        rows = self._journal.reports_of(key)
+        gone = [rows[i].number for i in to_drop([row.report.values for row in rows])]
+        for i in range(0, len(gone), _REPORTS_AT_ONCE):
+            some = gone[i : i + _REPORTS_AT_ONCE]
+            self._write(UsageRows(gone_reports=[(*key, number) for number in some]))
+        return len(gone)
 
     def _delete(self, old: Old, before: float, keep_jobs: frozenset[JobId], gone: Gone) -> int:
         count, last = 0, None

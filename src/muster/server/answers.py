@@ -91,7 +91,7 @@ class JobView(msgspec.Struct):
     params: dict[str, str] = {}
     limits: list[Grant] = []
     used: Used | None = None  # while it runs
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float | str | None] = {}  # the last; what is no number is a text; once, it was null
     array: ArrayView | None = None
     counts: dict[str, int] | None = None  # of an array's members, by state
     start_estimate: StartEstimate | None = None
@@ -335,6 +335,32 @@ class JobUse(msgspec.Struct):
     metrics: UseMetrics
     held: Amounts  # by its last attempt
     points: list[Rollup]
+
+
+class MetricPoint(msgspec.Struct):
+    at: float
+    attempt: int
+    ran_seconds: float | None  # how long the attempt had run by then
+    step: float | None
+    value: float | str  # "nan", "inf" and "-inf" are texts
+
+
+class MetricSeries(msgspec.Struct):
+    """What was reported under one name. Points are thinned out evenly, but for the most telling ones."""
+
+    name: str
+    count: int  # before that
+    last: float | str
+    least: float | None  # of those that are numbers
+    greatest: float | None
+    points: list[MetricPoint]
+
+
+class JobMetrics(msgspec.Struct):
+    """What a job has reported, over all of its attempts."""
+
+    job: str
+    series: list[MetricSeries]
 
 
 class Whoami(msgspec.Struct):

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -15,7 +15,6 @@ from muster.model.events import (
     Evicting,
     Held,
     Released,
-    Reported,
     Resumed,
     Stopping,
     Submitted,
@@ -35,11 +34,11 @@ from muster.server.errors import Forbidden, NotFound, StoreTrouble
 from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.server.stewardship.efforts import Efforts
+from muster.server.told import Told, as_reports, check_may_report
 from muster.store.records import Record, meets
 
 _MOST_INTERNED = 10_000
 _MOST_ENVIRONMENTS = 1000  # at hand
-_MOST_METRICS = 64
 
 Step = tuple[Event, *tuple[Action, ...]]
 
@@ -261,29 +260,26 @@ class Commands:
             person, job_id, _of_running(step, State.SUSPENDED), "resumed: it is not suspended"
         )
 
-    async def report(
-        self, person: Person, job_id: str, values: dict[str, float], step: float | None
-    ) -> JobView:
-        if len(values) > _MOST_METRICS:
-            raise BadInput(f"at most {_MOST_METRICS} values can be reported at once")
-        now = self._service.now()
-
-        def note(record: Record) -> Step | None:
-            running = record.running
-            if running is None:
-                return None
-            self._service.views.metrics.setdefault(running.job.id, {}).update(values)
-            return (Reported(now, running.job.id, running.attempt, values, step),)
-
-        return await self._each(person, job_id, note, "reported on: it is not running")
+    async def report(self, person: Person, job_id: str, told: Sequence[Told]) -> JobView:
+        """Measurements, not events; but whoever is answered may rely on it that they are kept."""
+        self._check_store()
+        running = [record.running for record in self._acted_on(person, job_id) if record.running is not None]
+        if not running:
+            raise IllegalTransition(f"job {job_id} can't be reported on: it is not running")
+        for one in running:
+            check_may_report(one)
+        reports = self._service.reports
+        if reports is not None and told:
+            for one in running:
+                reports.take(as_reports(told, one, self._service.now(), self._service.wall()))
+        await self._service.durable()
+        return self.view(job_id)
 
     async def _each(
         self, person: Person, job_id: str, step: Callable[[Record], Step | None], cannot: str
     ) -> JobView:
         """The same for every member that it can be done to; an error if it can be done to none."""
-        records = self.found(job_id)
-        for record in records:
-            self._check_may_act(person, record)
+        records = self._acted_on(person, job_id)
         steps = [s for record in records if (s := step(record)) is not None]
         if not steps:
             raise IllegalTransition(f"job {job_id} can't be {cannot}")
@@ -291,6 +287,12 @@ class Commands:
             self._service.note(event, *actions)
         await self._service.durable()
         return self.view(job_id)
+
+    def _acted_on(self, person: Person, job_id: str) -> list[Record]:
+        records = self.found(job_id)
+        for record in records:
+            self._check_may_act(person, record)
+        return records
 
     def _check_may_act(self, person: Person, record: Record) -> None:
         entry = record.running or record.waiting

@@ -19,7 +19,7 @@ import msgspec
 
 from muster.engines.local.engine import LocalEngine
 from muster.home import Home
-from muster.model.events import Event, Exited, Reported, Retried, Started, Vacated
+from muster.model.events import Event, Exited, Retried, Started, Vacated
 from muster.model.job import Job, JobId
 from muster.model.snapshot import Running
 from muster.model.state import State
@@ -83,7 +83,7 @@ class Metering:
         self._is_still = False
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
-        self._upkeep = Upkeep(self._journal, settings.retention)
+        self.upkeep = Upkeep(self._journal, settings.retention)
         self.after_a_look: Callable[[NodeReading | None], None] | None = None  # given the look before
 
     @property
@@ -138,9 +138,6 @@ class Metering:
             self._ended(event)
         elif isinstance(event, Started):
             self._begun(event)
-        elif isinstance(event, Reported):
-            self.signs.reported(event.job, event.attempt, event.at)
-            self.reported.setdefault(event.job, {}).update(event.values)
         self.ledger.apply(event, job)
 
     def _begun(self, event: Started) -> None:
@@ -279,8 +276,9 @@ class Metering:
 
     def _upkeep_aside(self) -> None:
         try:
-            self._upkeep.roll_up(self._engine.now())
-            self._upkeep.prune(self._engine.now())
+            self.upkeep.roll_up(self._engine.now())
+            self.upkeep.prune(self._engine.now())
+            self.upkeep.thin_all()
         except Exception:
             log.exception("old usage could not be tidied up")
 

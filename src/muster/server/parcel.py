@@ -5,7 +5,7 @@ import asyncio
 from muster.model.events import Event
 from muster.model.job import JobId
 from muster.model.plan import Action
-from muster.store.rows import Batch, EndedJob, Estimate, PastRow, Token
+from muster.store.rows import Batch, EndedJob, Estimate, PastRow, ReportRow, StateKey, Token
 
 
 class Parcel:
@@ -20,8 +20,11 @@ class Parcel:
         "events",
         "handed_at",
         "past",
+        "reports",
         "settled",
         "started",
+        "stateless",
+        "states",
         "submitted",
         "tokens",
         "waiters",
@@ -33,6 +36,9 @@ class Parcel:
         self.blobs: dict[str, bytes] = {}
         self.estimates: list[Estimate] = []
         self.past: list[PastRow] = []
+        self.reports: list[ReportRow] = []
+        self.states: dict[StateKey, bytes] = {}
+        self.stateless: list[JobId] = []
         self.started: dict[JobId, float] = {}  # of jobs whose start had been estimated
         self.tokens: list[Token] = []
         self.actions: list[Action] = []
@@ -48,7 +54,9 @@ class Parcel:
 
     @property
     def has_anything(self) -> bool:
-        return bool(self.is_urgent or self.events or self.settled or self.estimates)
+        return bool(
+            self.is_urgent or self.events or self.settled or self.estimates or self.reports or self.states
+        )
 
     def batch(self) -> Batch:
         return Batch(
@@ -59,4 +67,7 @@ class Parcel:
             started=self.started,
             past=self.past,
             tokens=self.tokens,
+            reports=self.reports,
+            states=self.states,
+            stateless=self.stateless,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -20,6 +20,8 @@ from muster.server.people import may_read_log
 from muster.server.prometheus import CONTENT_TYPE
 from muster.server.scrape import Scrape
 from muster.server.service import Service
+from muster.server.told import ReportBody
+from muster.server.told_over_time import MetricsQuery, told_over_time
 from muster.server.use import Count, JobUseQuery, UseQuery, Using
 from muster.server.when import When
 
@@ -28,7 +30,6 @@ _MOST_LISTED = 1000
 Offset = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
 Grace = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
-Odd = Literal["nan", "inf", "-inf"]  # numbers that JSON has no words for
 Sentence = Annotated[str, msgspec.Meta(max_length=500)]
 
 
@@ -79,14 +80,6 @@ class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
     """Nothing to say."""
-
-
-class ReportBody(msgspec.Struct, forbid_unknown_fields=True):
-    values: dict[str, float | Odd]
-    step: float | None = None
-
-    def numbers(self) -> dict[str, float]:
-        return {name: float(value) for name, value in self.values.items()}
 
 
 class TokenBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -182,7 +175,13 @@ class Routes:
 
     async def report(self, call: Call) -> answers.JobView:
         body: ReportBody = call.body
-        return await self._commands.report(call.person, call.path[0], body.numbers(), body.step)
+        return await self._commands.report(call.person, call.path[0], body.told())
+
+    async def metrics_of_job(self, call: Call) -> answers.JobMetrics:
+        view = self._commands.view(call.path[0])
+        if view.counts is not None:
+            raise BadInput(f"{view.id} is an array; each member has its metrics, such as {view.id}_1")
+        return await told_over_time(self._service, view.id, call.query)
 
     async def why(self, call: Call) -> answers.Why:
         view = self._commands.view(call.path[0])
@@ -388,6 +387,15 @@ class Routes:
                 answers.JobUse,
                 "What it used, over time.",
                 query=JobUseQuery,
+                errors=(507,),
+            ),
+            Route(
+                "GET",
+                f"{job}/metrics",
+                self.metrics_of_job,
+                answers.JobMetrics,
+                "What it reported, over time.",
+                query=MetricsQuery,
                 errors=(507,),
             ),
             *(

@@ -36,6 +36,7 @@ from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
 from muster.server.metering import Metering
 from muster.server.people import Person, person
+from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.service import Service
 from muster.server.stewardship.effort_routes import EffortRoutes
@@ -127,6 +128,7 @@ class _Server:
         metering.after_a_look = lambda before: watching.look(service.now(), before)
         service.metering, service.views.used = metering, metering.used
         service.watching = watching
+        service.reports = Reports(service, metering)
         service.endings = Endings(self._fold, metering, self._journal, self._config.mend)
 
     def _node(self) -> Node | None:

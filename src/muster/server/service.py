@@ -15,7 +15,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -59,6 +59,7 @@ from muster.server.looking import Looking
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.metering import Metering
 from muster.server.parcel import Parcel
+from muster.server.reports import Reports
 from muster.server.stream import Stream
 from muster.server.upkeep import draining
 from muster.server.views import Views
@@ -66,7 +67,7 @@ from muster.server.watching import Watching
 from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
-from muster.store.rows import EndedJob, Estimate, Token
+from muster.store.rows import EndedJob, Estimate, ReportRow, StateKey, Token
 
 log = logging.getLogger("muster")
 
@@ -93,6 +94,7 @@ class Service(Looking):
         # Who was told to end by its charter has that verdict; the steward may have one of its own end.
         self.verdict: Callable[[Running, Exited], Verdict | None] = lambda running, _: running.verdict
         self.tell: Callable[[Message], None] = lambda message: log.info("%s", message)
+        self.reports: Reports | None = None
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
@@ -117,6 +119,8 @@ class Service(Looking):
         now = self.now()
         if self.metering is not None:
             self.metering.begin(now)
+        if self.reports is not None:
+            self.reports.begin()
         for found in self.engine.nodes():
             known = self.fold.nodes.get(found.name)
             node = found if known is None else found_again(found, known)
@@ -177,6 +181,8 @@ class Service(Looking):
         for timer in (self._waker, self._impatient):
             if timer is not None:
                 timer.cancel()
+        if self.reports is not None:
+            self.reports.end()
         self.hand_over()
         if self.metering is not None:
             self.metering.end()
@@ -217,6 +223,8 @@ class Service(Looking):
                 self._dissolve_closed_lines()
         if self.metering is not None:
             self.metering.saw(event, self._placed_job(event))
+        if self.reports is not None:
+            self.reports.saw(event)
         self._parcel.events.append(event)
         self._parcel.actions.extend(actions)
         job_id = getattr(event, "job", None)
@@ -252,6 +260,17 @@ class Service(Looking):
     def keep_estimate(self, estimate: Estimate) -> None:
         self._parcel.estimates.append(estimate)
         self._estimated.add(estimate.job)
+        self.stir()
+
+    def keep_reports(
+        self, rows: Sequence[ReportRow], states: Mapping[StateKey, bytes], over: JobId | None = None
+    ) -> None:
+        """Write these with all else of this turn; of a job that is over, the states go."""
+        self._parcel.reports += rows
+        self._parcel.states.update(states)
+        self._parcel.changed.update(job for job, _, _ in states)
+        if over is not None:
+            self._parcel.stateless.append(over)
         self.stir()
 
     def keep_token(self, token: Token) -> None:
@@ -331,7 +350,8 @@ class Service(Looking):
             if isinstance(fact, StoodDown):
                 self._stood_down(fact)
             elif isinstance(fact, Exited | Vacated):
-                self._over(self._maybe_again(fact))
+                if self.reports is None or self.reports.has_all(fact, self._take):
+                    self._over(self._maybe_again(fact))
             else:
                 self.note(fact)
         except (IllegalTransition, MusterError) as error:

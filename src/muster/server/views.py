@@ -20,6 +20,7 @@ from muster.model.units import MILLI, show_seconds
 from muster.server.answers import ArrayView, JobView, Used
 from muster.store.fold import Fold
 from muster.store.records import ArrayRecord, Record
+from muster.store.report_rows import spelled
 
 _LONGEST_COMMAND = 400
 
@@ -49,7 +50,7 @@ class Views:
         because = record.running.because if record.running else None
         view.reason = how_it_ended(event, record, because)
         view.verdict = event.verdict
-        view.metrics = self.metrics.pop(view.id, {})
+        view.metrics = {**spelled(self.metrics.pop(view.id, {}))}
         view.used = None  # it uses nothing any more
         return view
 
@@ -74,7 +75,7 @@ class Views:
         view.devices = sorted({g for seat in running.seats for g in seat.devices})
         view.reason = running.because
         view.log = self._log(job, running.attempt)
-        view.metrics = self.metrics.get(job.id, {})
+        view.metrics = {**spelled(self.metrics.get(job.id, {}))}
         view.findings = [found.sentence for found in self._fold.findings.get(job.id, ())]
         view.used = self.used(running)
         return view

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from muster.model.events import Event
 from muster.model.job import JobId
 from muster.model.stewardship import Defended
+from muster.store.report_reads import ReportReads
 from muster.store.rows import EndedJob, Estimate, Token
 from muster.store.tables import blobs, estimates, events, jobs, tokens
 from muster.store.usage_reads import UsageReads
@@ -19,7 +20,7 @@ assert Defended in _KINDS  # those of people are in another module
 decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[_KINDS]).decode  # noqa: UP007
 
 
-class Reads(UsageReads):
+class Reads(UsageReads, ReportReads):
     """The questions that the store answers."""
 
     def job(self, job_id: JobId) -> EndedJob | None:

@@ -7,9 +7,12 @@ import msgspec
 from muster.model.events import Event
 from muster.model.job import JobId
 from muster.model.ledger import Booked, Entry, Key
+from muster.model.report import Report
 from muster.model.units import DAY
 
 RowKey = tuple[JobId, int, float]  # of an attempt, and the second in which a minute or an hour starts
+ReportKey = tuple[JobId, int, int]  # of an attempt, and the report's number
+StateKey = tuple[JobId, int, str]  # of an attempt, and whose state it is
 
 
 class EndedJob(msgspec.Struct, frozen=True):
@@ -58,6 +61,14 @@ class PastRow(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class ReportRow(msgspec.Struct, frozen=True):
+    """A report as it is kept: which of its attempt's it is, and how long that had run by then."""
+
+    number: int
+    ran_seconds: float | None
+    report: Report
+
+
 class Retention(msgspec.Struct, frozen=True):
     """For how long usage is kept once it is over; None: for ever."""
 
@@ -76,6 +87,7 @@ class UsageRows(msgspec.Struct):
     gone_entries: Sequence[Key] = ()
     gone_minutes: Sequence[RowKey] = ()
     gone_hours: Sequence[RowKey] = ()
+    gone_reports: Sequence[ReportKey] = ()
 
 
 class Batch(msgspec.Struct):
@@ -92,6 +104,9 @@ class Batch(msgspec.Struct):
     started: Mapping[JobId, float] = {}  # enters in their estimates when jobs really started
     tokens: Sequence[Token] = ()
     revoked: Sequence[str] = ()  # hashes of tokens
+    reports: Sequence[ReportRow] = ()
+    states: Mapping[StateKey, bytes] = {}  # of whoever goes by reports, as it is with these
+    stateless: Sequence[JobId] = ()  # jobs that have ended, and whose states go
     image: bytes | None = None
     image_seq: int | None = None  # the last event that is in the image; None: the last of this batch
     usage: UsageRows | None = None

@@ -1,9 +1,9 @@
 """The tables, and how a database of an older version becomes one of this.
 
 ``events`` is the truth; the others can be made again from it, or are kept for their own sake (``blobs``,
-``tokens``, ``estimates``, ``usage_…``). Migrations run in order and in one transaction: a database is of one
-version or of the next, never in between. Each makes its tables as they stand here; whoever changes a table
-later adds a migration, and gives the one that made it a copy of the table as it was.
+``tokens``, ``estimates``, ``usage_…``, ``reports``). Migrations run in order and in one transaction: a
+database is of one version or of the next, never in between. Each makes its tables as they stand here; whoever
+changes a table later adds a migration, and gives the one that made it a copy of the table as it was.
 """
 
 from collections.abc import Callable
@@ -200,6 +200,32 @@ past_uses = Table(
 )
 
 
+# --- Reports --------------------------------------------------------------------------------------------
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),  # in the order in which they came; some are thinned out
+    Column("at", Double, nullable=False),
+    Column("ran_seconds", Double),  # how long the attempt had run then; None: not known
+    Column("step", Double),
+    Column("values", Text, nullable=False),  # a JSON object; what is no number there is a text, such as "nan"
+    Column("source", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+report_states = Table(  # of jobs that live: where whoever goes by their reports has come to
+    "report_states",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("kind", Text, primary_key=True),  # whose it is
+    Column("body", LargeBinary, nullable=False),
+)
+
+
 # --- Migrations -----------------------------------------------------------------------------------------
 
 
@@ -219,7 +245,11 @@ def _make_totals(connection: Connection) -> None:
     connection.execute(insert(usage_totals).from_select(["team", *SUMS], so_far))
 
 
-MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage, _make_totals]
+def _make_reports(connection: Connection) -> None:
+    metadata.create_all(connection, tables=[reports, report_states])
+
+
+MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage, _make_totals, _make_reports]
 
 _VERSION_KEY = "schema version"
 

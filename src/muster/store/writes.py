@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, Executable, Table, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from muster.store.report_rows import report_values, state_values
 from muster.store.rows import Batch, UsageRows
 from muster.store.tables import (
     USAGE_SEQ,
@@ -17,6 +18,8 @@ from muster.store.tables import (
     jobs,
     meta,
     past_uses,
+    report_states,
+    reports,
     tokens,
     usage_attempts,
     usage_hours,
@@ -29,6 +32,8 @@ from muster.store.usage_totals import TOTALLED, totals_with
 _MOST = (1 << 63) - 1
 _IMAGES_KEPT = 2
 _BLOBS_KNOWN = 10_000  # keys of blobs that need not be written again
+
+_FORGET = delete(report_states).where(report_states.c.job == bindparam("whose"))
 
 Values = dict[str, Any]
 
@@ -50,6 +55,7 @@ class Writes:
         self._replace(connection, past_uses, [asdict(row) for batch in batches for row in batch.past])
         self._replace(connection, tokens, [asdict(row) for batch in batches for row in batch.tokens])
         self._keep_blobs(connection, batches)
+        self._put_reports(connection, batches)
         self._settle(connection, batches)
         for batch in batches:
             if batch.usage is not None:
@@ -73,6 +79,14 @@ class Writes:
         if rows:
             connection.execute(self._upsert(blobs).on_conflict_do_nothing(), rows)
 
+    def _put_reports(self, connection: Connection, batches: Sequence[Batch]) -> None:
+        self._replace(connection, reports, [report_values(row) for batch in batches for row in batch.reports])
+        states = {key: body for batch in batches for key, body in batch.states.items()}
+        self._replace(connection, report_states, [state_values(key, body) for key, body in states.items()])
+        over = [{"whose": job} for batch in batches for job in batch.stateless]
+        if over:
+            connection.execute(_FORGET, over)
+
     def _settle(self, connection: Connection, batches: Sequence[Batch]) -> None:
         started = [{"whose": j, "then": at} for batch in batches for j, at in batch.started.items()]
         if started:
@@ -93,6 +107,7 @@ class Writes:
         self._delete(connection, usage_attempts, rows.gone_entries)
         self._delete(connection, usage_minutes, rows.gone_minutes)
         self._delete(connection, usage_hours, rows.gone_hours)
+        self._delete(connection, reports, rows.gone_reports)
         if rows.seq is not None:
             self._replace(connection, meta, [{"key": USAGE_SEQ, "value": str(rows.seq)}])
 
