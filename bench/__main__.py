@@ -25,6 +25,7 @@ WITHOUT_DATA = (
     "bottleneck",
     "rightsize",
     "steward",
+    "ending",
 )  # each has a ``measure``
 
 

@@ -164,6 +164,7 @@ class Exited(Event, frozen=True):
     signal: int | None = None
     at_end: AtEnd | None = None
     verdict: Verdict | None = None
+    because: str = ""  # of the verdict
 
 
 class Amended(Event, frozen=True):

@@ -83,6 +83,7 @@ class Reports:
     def __init__(self, service: Reporting, metering: Metering) -> None:
         self._service, self._metering, self._fold = service, metering, service.fold
         self.on_reports: Callable[[list[Report]], None] | None = None  # of attempts that live
+        self.on_begin: Callable[[], None] | None = None  # of who goes by what was kept
         self.wants_soon: Callable[[Job], bool] = has_exits
         self.makers: dict[How, Maker] = dict(OUTPUT)  # of sources, by what a job says of its metrics
         self._loop = asyncio.get_running_loop()
@@ -106,6 +107,8 @@ class Reports:
             if running.started_at is not None:
                 self._listen_to(running)
         self._gatherer.begin()
+        if self.on_begin is not None:
+            self.on_begin()
 
     def end(self) -> None:
         self._gatherer.end()

@@ -41,6 +41,7 @@ from muster.server.routes import Routes
 from muster.server.service import Service
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
+from muster.server.stewardship.exits import Exiting
 from muster.server.watching import Watching
 from muster.server.when import When
 from muster.store.fold import Fold
@@ -101,6 +102,8 @@ class _Server:
         self._watch_store(service)
         self._meter(service)
         efforts = self._efforts = Efforts(service, most_under_way=3)
+        assert service.reports is not None
+        exiting = Exiting(service, efforts, service.reports)
         self._commands = Commands(service, self._config, efforts)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         steward = EffortRoutes(service, efforts).table()
@@ -117,6 +120,7 @@ class _Server:
             await self._uvicorn.serve(sockets)
         finally:
             watching.cancel()
+            exiting.end()
             service.end()
             engine.close()
             with suppress(FileNotFoundError):

@@ -78,6 +78,8 @@ _RECENT = 2000  # ended jobs whose last view is kept at hand
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 5.0, 10 * MINUTE
 _RETRIED = frozenset({Outcome.FAILED, Outcome.NODE_LOST})
 
+Judge = Callable[[Running, Exited], tuple[Verdict | None, str]]  # with the reason
+
 
 class Service(Looking):
     """What the routes call and the engine feeds."""
@@ -92,8 +94,9 @@ class Service(Looking):
         self._judged: tuple[JobId, int, Cause | None] | None = None  # the last attempt that was
         self.watching: Watching | None = None
         # Who was told to end by its charter has that verdict; the steward may have one of its own end.
-        self.verdict: Callable[[Running, Exited], Verdict | None] = lambda running, _: running.verdict
+        self.verdict: Judge = lambda running, _: (running.verdict, running.because or "")
         self.tell: Callable[[Message], None] = lambda message: log.info("%s", message)
+        self.listeners: list[Callable[[Event], None]] = []  # told of every fact, once it is folded in
         self.reports: Reports | None = None
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
@@ -235,6 +238,8 @@ class Service(Looking):
             self._parcel.started[event.job] = event.at
         self._stale |= matters
         self.stir()
+        for listener in self.listeners:
+            listener(event)
 
     def _placed_job(self, event: Event) -> Job | None:
         running = self.fold.records[event.job].running if isinstance(event, Placed) else None
@@ -376,7 +381,8 @@ class Service(Looking):
             raise IllegalTransition(f"attempt {event.attempt} of job {event.job} is over")
         if isinstance(event, Exited):
             self._line_up.ended(running, event.at)
-            event = msgspec.structs.replace(event, verdict=self.verdict(running, event))
+            verdict, because = self.verdict(running, event)
+            event = msgspec.structs.replace(event, verdict=verdict, because=because)
         self.note(event)
         self._parcel.settled.append((event.job, event.attempt))
 

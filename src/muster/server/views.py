@@ -285,7 +285,7 @@ def how_it_ended(event: Exited | Withdrawn, record: Record, because: str | None)
         Outcome.OUT_OF_MEMORY: "it used more memory than it had asked for; submit it with a larger --mem",
         Outcome.NODE_LOST: "its node was lost",
         Outcome.DEPENDENCY_FAILED: "a job it depended on did not end as it had to",
-        Outcome.STOPPED: because or getattr(event, "because", "") or "stopped while it waited",
+        Outcome.STOPPED: because or event.because or "stopped while it waited",
     }
     if isinstance(event, Exited) and event.outcome is Outcome.FAILED:
         if event.signal is not None:
@@ -293,4 +293,4 @@ def how_it_ended(event: Exited | Withdrawn, record: Record, because: str | None)
         if event.exit_code is None:
             return "its exit code is not known"
         return f"it exited with code {event.exit_code}"
-    return said.get(event.outcome)
+    return said.get(event.outcome) or event.because or None
