@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MLFLOW := .venv-mlflow
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench clean
+.PHONY: help up test check bench clean $(MLFLOW)
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -33,6 +34,13 @@ check: $(VENV)/.dev  ## style, types and the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+$(MLFLOW): $(MLFLOW)/.made
+
+$(MLFLOW)/.made: constraints-mlflow.txt
+	$(PYTHON) -m venv $(MLFLOW)
+	$(MLFLOW)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints-mlflow.txt mlflow
+	@touch $@
+
 $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@
@@ -41,4 +49,4 @@ bench: $(VENV)/.bench  ## measure everything and rewrite docs/benchmarks.md (MUS
 	$(BIN)/python -m bench all --write docs/benchmarks.md
 
 clean:  ## remove what was installed and cached
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(VENV) $(MLFLOW) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -24,6 +24,7 @@ from muster.model.job import Shape
 from muster.model.node import Device, Node
 from muster.model.plan import Start
 from muster.model.policy import PRESETS, Policy
+from muster.model.run import Metrics
 from muster.model.state import State, diagram
 from muster.server.answers import JobView
 from muster.server.routes import Routes
@@ -139,10 +140,11 @@ def test_an_application_file_in_the_docs_can_be_built(page: str, text: str) -> N
 
 def test_every_variable_of_a_job_is_in_the_reference() -> None:
     made = _built(command=("true",), options={"params": ["name=a,b"], "nodes": 2})
-    [job, *_] = ArraySubmitted(0.0, made.job, made.indices, None, made.sweep).members()
+    tracked = msgspec.structs.replace(made.job, metrics=Metrics("mlflow", url="http://127.0.0.1:5000"))
+    [job, *_] = ArraySubmitted(0.0, tracked, made.indices, None, made.sweep).members()
     machine = Machine(Node("lab7", cpus_milli=1000, memory_bytes=1, devices=(Device("A40"),)))
     seat = Seat("lab7", Shape(cpus_milli=1000))
-    order = start_order(job, Start(job.id, 1, (seat, seat)), Home("/home"), machine)
+    order = start_order(job, Start(job.id, 1, (seat, seat)), Home("/home"), machine, lambda _: {})
     variables = order["variables"] | order["parts"][0]["environment"]
     assert {name for name in variables if f"`{name}`" not in _reference("environment")} == set()
 

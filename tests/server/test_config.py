@@ -393,6 +393,13 @@ def test_every_key_is_in_the_reference() -> None:
     assert missing == set()
 
 
+def test_servers_that_may_be_asked_for_metrics_are_named() -> None:
+    assert parsed('[monitor]\nmlflow_hosts = ["mlflow.lab.org", "10.0.0.5"]').monitor.mlflow_hosts == (
+        "mlflow.lab.org",
+        "10.0.0.5",
+    )
+
+
 def test_the_defaults_in_the_reference_are_the_defaults() -> None:
     limits, text = Limits(), PAGES[0].read_text()
     assert limits.log_bytes == 256 * MIB

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.client import Client
+from muster.client import Client, Refused
 from servers import Server, View, until
 
 PURPOSE = "Does a report end what it should?"
@@ -95,6 +95,25 @@ def test_a_time_limit_that_is_reached_is_out_of_time(client: Client) -> None:
 def test_what_a_program_reports_by_itself_counts_the_same(server: Server, client: Client) -> None:
     program = "import muster\nmuster.report(acc=0.95, step=7)\ntime.sleep(100)\n"
     assert ended(client, printing(client, program, success=["acc >= 0.9"]))["verdict"] == "won"
+
+
+def test_what_a_job_writes_for_tensorboard_counts_the_same(server: Server, client: Client) -> None:
+    program = """
+        from tensorboardX import SummaryWriter
+        writer = SummaryWriter("runs", flush_secs=1)
+        for step in range(1000):
+            writer.add_scalar("val/acc", step / 10, step)
+            time.sleep(0.1)
+    """
+    job = printing(
+        client, program, success=["val/acc >= 0.9"], metrics="tensorboard:runs", cwd=str(server.work)
+    )
+    assert ended(client, job)["verdict"] == "won"
+
+
+def test_a_tracking_server_that_may_not_be_asked_is_refused(client: Client) -> None:
+    with pytest.raises(Refused, match="mlflow_hosts"):
+        printing(client, "pass", metrics="mlflow:http://tracker.example:5000")
 
 
 def test_time_that_a_job_stands_still_does_not_count(client: Client) -> None:

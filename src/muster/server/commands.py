@@ -35,6 +35,7 @@ from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.server.stewardship.efforts import Efforts
 from muster.server.told import Told, as_reports, check_may_report
+from muster.server.trackers import check_tracker
 from muster.store.records import Record, meets
 
 _MOST_INTERNED = 10_000
@@ -128,6 +129,7 @@ class Commands:
             warnings += said
         job = _run_as(_user_of(person), self._limited(person, job, count, members))
         self._check_possible(job)
+        check_tracker(job, self.config.monitor.mlflow_hosts)
         job = self._shared(self._with_dependencies(job))
         return Entry(job, _event(now, built, job), tuple(warnings), count, held_because)
 

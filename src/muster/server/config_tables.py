@@ -73,10 +73,11 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Monitor(msgspec.Struct, frozen=True):
-    """How often is looked, and for how long what was seen is kept."""
+    """How often is looked, for how long what was seen is kept, and who may be asked for metrics."""
 
     period_seconds: float = PERIOD_SECONDS
     retention: Retention = Retention()
+    mlflow_hosts: tuple[str, ...] = ()  # besides this machine
 
 
 class TeamTable(msgspec.Struct, frozen=True):

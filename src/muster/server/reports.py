@@ -85,7 +85,7 @@ class Reports:
         self.on_reports: Callable[[list[Report]], None] | None = None  # of attempts that live
         self.on_begin: Callable[[], None] | None = None  # of who goes by what was kept
         self.wants_soon: Callable[[Job], bool] = has_exits
-        self.makers: dict[How, Maker] = dict(OUTPUT)  # of sources, by what a job says of its metrics
+        self.makers: Mapping[How, Maker] = OUTPUT
         self._loop = asyncio.get_running_loop()
         self._gatherer = Gatherer(service.engine.now, self._news)
         self._seen: dict[Key, _Seen] = {}

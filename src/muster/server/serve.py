@@ -42,6 +42,7 @@ from muster.server.service import Service
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
 from muster.server.stewardship.exits import Exiting
+from muster.server.trackers import makers
 from muster.server.watching import Watching
 from muster.server.when import When
 from muster.store.fold import Fold
@@ -133,6 +134,9 @@ class _Server:
         service.metering, service.views.used = metering, metering.used
         service.watching = watching
         service.reports = Reports(service, metering)
+        service.reports.makers = makers(
+            self._home, self._environment, lambda: self._config.monitor.mlflow_hosts
+        )
         service.endings = Endings(self._fold, metering, self._journal, self._config.mend)
 
     def _node(self) -> Node | None:

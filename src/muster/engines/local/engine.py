@@ -108,7 +108,7 @@ class LocalEngine:
         key = (action.job, action.attempt)
         if isinstance(action, Start):
             if key not in self._running and key not in self._orders:
-                order = start_order(job, action, self._home, self._machine)
+                order = start_order(job, action, self._home, self._machine, self._environment)
                 self._orders[key] = [order]
                 self._let_know(self._channel, order["environment"])
                 self._channel.send(order)

@@ -1,11 +1,13 @@
 """From an action of a plan to an order for the keeper: all that a job finds around it when it starts."""
 
 import socket
+from collections.abc import Callable
 
 from muster.engines.local.grants import DEFAULT_PIDS
 from muster.engines.local.inventory import Machine
 from muster.engines.local.logs import is_safe
 from muster.engines.local.scratch import name as scratch_name
+from muster.engines.local.trackers import mark, tracker_variables
 from muster.engines.local.wire import Message
 from muster.home import Home
 from muster.model.errors import BadInput
@@ -17,7 +19,9 @@ from muster.model.run import Notice, Run
 _NVIDIA_MAJOR = 195
 
 
-def start_order(job: Job, action: Start, home: Home, machine: Machine) -> Message:
+def start_order(
+    job: Job, action: Start, home: Home, machine: Machine, environment: Callable[[str], dict[str, str]]
+) -> Message:
     """The order to start an attempt. Its environment is told by the key under which the keeper knows it."""
     run = _run_of(job)
     scratch = _scratch(job, action, home)
@@ -42,7 +46,7 @@ def start_order(job: Job, action: Start, home: Home, machine: Machine) -> Messag
         "checkpoint": _checkpoint(job.checkpoint),
         "scratch": [kept for kept in scratch if kept is not None],
         "environment": run.environment,
-        "variables": _variables(job, action.attempt, home),
+        "variables": _variables(job, action.attempt, home) | _tracker(job, action.attempt, home, environment),
         "parts": _parts(action.seats, scratch, machine),
         "behind": action.behind,
     }
@@ -105,6 +109,15 @@ def _variables(job: Job, attempt: int, home: Home) -> dict[str, str]:
         variables["MUSTER_ARRAY_ID"] = variables["SLURM_ARRAY_JOB_ID"] = job.array.array
         variables["MUSTER_ARRAY_INDEX"] = variables["SLURM_ARRAY_TASK_ID"] = str(job.array.index)
     return variables | {f"MUSTER_PARAM_{name}": value for name, value in job.params}
+
+
+def _tracker(
+    job: Job, attempt: int, home: Home, environment: Callable[[str], dict[str, str]]
+) -> dict[str, str]:
+    """To add to what the user says there, that is looked up: of the few whose metrics are with a tracker."""
+    if job.metrics is None or job.metrics.how != "mlflow" or job.run is None:
+        return {}
+    return tracker_variables(job.id, attempt, mark(home), job.metrics, environment(job.run.environment))
 
 
 Scratch = tuple[str, int]  # where, and how much it may hold
