@@ -146,6 +146,10 @@ class Client:
     def resume(self, job: str) -> "View":
         return self.act(job, "resume")
 
+    def take(self, job: str, *, because: str | None = None) -> "View":
+        """Answer from now on for a job whose owner has left."""
+        return self.act(job, "take", {"because": because} if because else None)
+
     def act(self, job: str, verb: str, body: "Mapping[str, object] | None" = None) -> "View":
         return self.post(f"/jobs/{_id(job)}/{verb}", body or {})
 

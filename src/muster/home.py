@@ -68,8 +68,10 @@ class Home:
 
 
 def _default() -> str:
-    given = os.environ.get("MUSTER_HOME")
-    if given:
-        return given
+    return os.environ.get("MUSTER_HOME") or own_state()
+
+
+def own_state() -> str:
+    """The folder of this user, for what is theirs wherever the server is."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "muster")

@@ -28,6 +28,7 @@ from muster.model.run import Metrics
 from muster.model.state import State, diagram
 from muster.server.answers import JobView
 from muster.server.routes import Routes
+from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.wire import BASE
 
@@ -103,7 +104,8 @@ def test_every_verb_has_an_example(verb: str) -> None:
 
 def test_every_route_is_in_the_reference_with_what_can_be_asked() -> None:
     text = _reference("api")
-    steward = EffortRoutes(*[None] * 2).table()  # type: ignore[arg-type]
+    nobody = [None] * 2
+    steward = [*EffortRoutes(*nobody).table(), *Charters(*nobody).table()]  # type: ignore[arg-type]
     for route in Routes(*[None] * 4, steward).table():  # type: ignore[arg-type]
         row = re.search(
             rf"^\| `{route.method} {re.escape(route.path.removeprefix(BASE))}` .*", text, re.MULTILINE

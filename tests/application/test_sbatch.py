@@ -158,3 +158,68 @@ def test_what_is_passed_over_is_said() -> None:
 )
 def test_a_wrong_line_is_named(line: str, words: str) -> None:
     assert words in refusal(script=script(line), script_name="train.sh")
+
+
+# --- Muster's own lines -----------------------------------------------------------------------------
+
+
+def own(*lines: str) -> str:
+    return "\n".join(["#!/bin/bash", *lines, "python train.py", ""])
+
+
+def test_a_script_may_say_what_it_is_for_and_how_it_ends() -> None:
+    charter = job(
+        script=own(
+            "#SBATCH --mem=2G",
+            "#MUSTER --for \"Does 8B beat 3B?\" --success 'acc >= 0.9'  # and no less",
+            "#MUSTER --fail 'acc < 0.5 after 2h'",
+            "#MUSTER --failure='loss is nan' --budget 200GPUh --owner ben",
+        )
+    ).charter
+    assert (charter.purpose, charter.owner, charter.budget) == ("Does 8B beat 3B?", "ben", "200 GPUh")
+    assert charter.success == ("acc >= 0.9",)
+    assert charter.failure == ("acc < 0.5 after 2h", "loss is nan")
+
+
+def test_muster_s_own_lines_override_slurm_s_and_options_override_both() -> None:
+    text = own("#MUSTER --mem 4G --cpus 3", "#SBATCH --mem=2G -c 2", "#MUSTER --hold")
+    asked = shape(script=text, options={"cpus": 5})
+    assert (asked.memory_bytes, asked.cpus_milli) == (4 * GIB, 5000)
+    assert job(script=text).held
+
+
+def test_of_options_that_are_single_the_last_line_counts() -> None:
+    assert shape(script=own("#MUSTER --mem 1G", "#MUSTER --mem=2G")).memory_bytes == 2 * GIB
+
+
+def test_a_sweep_may_stand_in_the_script() -> None:
+    made = built(script=own("#MUSTER --param lr=1,2", "#MUSTER --param seed=1,2,3"))
+    assert len(made.indices) == 6
+
+
+def test_muster_s_own_lines_end_with_the_first_command_and_others_are_comments() -> None:
+    text = "#!/bin/sh\n##MUSTER --mem=1G\n# MUSTER --mem=1G\n#MUSTERED\n#MUSTER\necho\n#MUSTER --nonsense\n"
+    assert shape(script=text).memory_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--nope 1", "unknown option --nope"),
+        ("--succes x", "did you mean 'success'?"),
+        ("--for", "--for needs a value"),
+        ("--for ''", "a purpose can't be empty"),
+        ("--for=", "a purpose can't be empty"),
+        ("for me", "'for' is not an option; write it like --for"),
+        ("--", "'--' is not an option"),
+        ("-J x", "'-J' is not an option"),
+        ("--success 'a >>= 1'", "success: 'a >>= 1'"),
+        ("--for 'x", "a quote is opened and not closed"),
+        ("--param lr=1 --param lr=2", "a parameter is given twice"),
+        ("--hold=maybe", "expected true or false"),
+    ],
+)
+def test_a_slip_in_an_own_line_is_told_with_its_line(line: str, said: str) -> None:
+    sentence = refusal(script=own("#SBATCH --mem=1G", f"#MUSTER {line}"), script_name="train.sh")
+    assert sentence.startswith("train.sh, line 3: ")
+    assert said in sentence

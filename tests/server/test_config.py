@@ -2,6 +2,7 @@
 
 import os
 import re
+from datetime import date
 from pathlib import Path
 
 import msgspec
@@ -89,6 +90,21 @@ def test_teams_come_parents_first() -> None:
         Team("c"),
         Team("a", "b", weight=2.0),
     )
+
+
+def test_the_nearest_team_that_says_so_counts_for_what_a_charter_needs() -> None:
+    text = '[charter]\nrequire = "off"\n[team.a]\nrequire = "strict"\n[team.b]\nparent = "a"\n'
+    config = parsed(text + '[team.c]\nparent = "b"\nrequire = "warn"\n[team.d]\n')
+    found = {team: config.require_of(team) for team in ("a", "b", "c", "d", "", "undeclared")}
+    assert found == {"a": "strict", "b": "strict", "c": "warn", "d": "off", "": "off", "undeclared": "off"}
+    assert Config().require_of("") == "warn"
+
+
+def test_who_has_left_may_be_said_by_day() -> None:
+    config = parsed(
+        "[user.a]\nleft = 2026-10-01\n[user.b]\nleft = 2026-10-01T12:00:00Z\n[user.c]\nleft = true"
+    )
+    assert [config.user[name].left for name in "abc"] == [date(2026, 10, 1), date(2026, 10, 1), True]
 
 
 def test_a_user_s_limits_change_some_of_everybody_s() -> None:
@@ -239,6 +255,24 @@ def test_a_machine_that_is_reserved_whole_is_refused() -> None:
             '[team.a]\nusers = ["ada"]\n[team.b]\nleads = ["x",\n"ada"]',
             "line 5: team.b.leads: 'ada' is in 'a' and 'b'; choose the one for jobs that name none",
         ),
+        ('[charter]\nrequire = "zzz"', "line 2: charter.require: 'zzz' is none of the choices; known: off, "),
+        ('[charter]\nneed = "warn"', "line 2: charter.need: there is no such setting"),
+        ("[team.a]\nrequire = true", "line 2: team.a.require: true is none of the choices"),
+        ('[user.ada]\nwas = "ana"', "line 2: user.ada.was: 'ana' is not a list of names"),
+        ('[user.ada]\nwas = ["ada"]', "line 2: user.ada.was: 'ada' is what they are called now"),
+        (
+            '[user.ada]\nwas = ["x",\n"ana"]\n[user.ana]',
+            "line 3: user.ada.was: 'ana' has settings of its own; move them to [user.ada]",
+        ),
+        (
+            '[user.ada]\nwas = ["ana"]\n[user.bo]\nwas = ["ana"]',
+            "line 4: user.bo.was: 'ana' was 'ada' already; one person had the name",
+        ),
+        (
+            '[user.ada]\nleft = "soon"',
+            "line 2: user.ada.left: 'soon' does not say since when; write true, or",
+        ),
+        ("[user.ada]\nleft = 10:00:00", "user.ada.left: a date or time does not say since when"),
         ("[server", "line 1: this is not TOML: expected ']'"),
         ("\n\na = = 1\n", "line 3: this is not TOML: invalid value"),
         ("a = [\n1,\n\n", "line 2: this is not TOML"),

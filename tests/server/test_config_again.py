@@ -57,6 +57,11 @@ def test_what_takes_a_restart_is_said_and_secrets_are_not() -> None:
     )
 
 
+def test_what_a_charter_needs_from_now_on_is_said() -> None:
+    told = changes(parsed("[team.a]"), parsed('[charter]\nrequire = "strict"\n[team.a]\nrequire = "off"'))
+    assert told.sentences == ("team.a.require has changed", "charter.require has changed")
+
+
 def test_a_changed_policy_is_said_by_its_knobs() -> None:
     told = changes(parsed("[policy]\ndepth = 3"), parsed('[policy]\npreset = "easy"\npatience = 1'))
     assert told.sentences == tuple(f"policy.{key} has changed" for key in ("preset", "depth", "patience"))

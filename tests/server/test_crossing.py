@@ -20,6 +20,7 @@ from muster.server.commands import Commands
 from muster.server.config_tables import Config
 from muster.server.people import Person
 from muster.server.service import Service
+from muster.server.stewardship.efforts import Efforts
 from muster.store.fold import Fold
 from muster.store.journal import Journal
 
@@ -61,7 +62,7 @@ def test_a_stop_that_was_acknowledged_holds_even_if_the_job_had_just_left_to_wai
         fold, journal = Fold(Policy()), Journal.open(f"sqlite:///{home.database}")
         engine = LocalEngine(home, lambda job_id: job_of(fold, job_id), lambda _: SLEEP.environment)
         service = Service(home, Policy(), fold, journal, engine)
-        commands = Commands(service, Config())
+        commands = Commands(service, Config(), Efforts(service, most_under_way=3))
         service.begin(())
         try:
             return await stop_what_has_just_left(service, commands)

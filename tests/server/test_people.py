@@ -1,6 +1,7 @@
 """Who may do what: roles, teams, and tokens."""
 
 import re
+from datetime import date
 
 import msgspec
 import pytest
@@ -8,11 +9,13 @@ import pytest
 from muster.model.tenancy import Tenancy
 from muster.server.config import Config, parse_config
 from muster.server.people import (
+    Directory,
     Person,
     default_team,
     may_act_on,
     may_read_log,
     may_submit,
+    may_take,
     new_token,
     person,
     token_hash,
@@ -164,6 +167,102 @@ def test_only_an_admin_submits_in_another_s_name() -> None:
     assert may_submit(who("prof"), "vision", "ben") == (
         "you are 'prof'; only an admin may submit jobs as 'ben'"
     )
+
+
+# Who there is, and what they were called
+
+PEOPLE = parse_config(
+    """
+    [team.lab]
+    leads = ["anna"]
+    [team.vision]
+    parent = "lab"
+    users = ["ben"]
+    [user.ana]
+    was = ["anna", "amy"]
+    [user.gone]
+    left = true
+    [user.going]
+    left = 2026-10-01
+    [user.stays]
+    left = false
+    """,
+    "muster.toml",
+)
+THERE = Directory(PEOPLE, is_user=lambda name: name in ("sys", "gone"), today=lambda: date(2026, 10, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "present"),
+    [
+        ("ana", True),
+        ("anna", True),
+        ("amy", True),
+        ("ben", True),
+        ("stays", True),
+        ("sys", True),
+        ("gone", False),
+        ("going", True),
+        ("nobody", False),
+        ("", False),
+        ("a/b\0", False),
+    ],
+)
+def test_an_owner_is_whom_the_configuration_or_the_machine_knows_and_who_has_not_left(
+    name: str, present: bool
+) -> None:
+    assert THERE.present(name) is present
+
+
+def test_who_leaves_on_a_day_is_gone_the_day_after() -> None:
+    after = Directory(PEOPLE, is_user=lambda _: True, today=lambda: date(2026, 10, 2))
+    assert not after.present("going")
+    assert after.has_left("going")
+    assert after.known() == {"ana", "ben", "stays"}
+
+
+def test_the_machine_is_asked_where_the_configuration_says_nothing() -> None:
+    assert Directory(Config()).present("root")
+    assert not Directory(Config()).present("no-such-user-here")
+    assert not Directory(Config()).present("a\0b")
+
+
+@pytest.mark.parametrize("name", ["ana", "anna", "amy"])
+def test_a_renamed_person_is_one_person_with_several_names(name: str) -> None:
+    assert THERE.now_called(name) == "ana"
+    assert THERE.all_names(name) == ("ana", "anna", "amy")
+    found = person(PEOPLE, name, 1000)
+    assert (found.name, found.role, found.leads) == (name, "lead", ("lab",))
+    assert all(may_act_on(found, owner, "elsewhere", TENANCY) for owner in ("ana", "anna", "amy"))
+    assert not may_act_on(found, "ben", "elsewhere", TENANCY)
+
+
+def test_whoever_was_not_renamed_has_one_name() -> None:
+    assert (THERE.now_called("ben"), THERE.all_names("ben")) == ("ben", ("ben",))
+
+
+def test_who_answers_for_a_job_may_act_on_it() -> None:
+    assert may_act_on(who("ben"), "dan", "speech", TENANCY, "ben")
+    assert may_read_log(who("ben"), "dan", "speech", TENANCY, "ben")
+    assert not may_act_on(who("ben"), "dan", "speech", TENANCY, "eve")
+
+
+@pytest.mark.parametrize(
+    ("name", "team", "may"),
+    [
+        ("ben", "vision", True),
+        ("ben", "speech", False),
+        ("ada", "nobody", True),
+        ("stranger", "vision", False),
+    ],
+)
+def test_members_may_take_what_is_forgotten_in_their_team(name: str, team: str, may: bool) -> None:
+    assert may_take(who(name), team) is may
+
+
+def test_without_teams_anybody_may_take_what_is_forgotten() -> None:
+    assert may_take(who("ben", config=Config()), "")
+    assert not may_take(who("ben"), "")
 
 
 # Tokens

@@ -27,6 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cwd: str = "/"
     environment: dict[str, str] = {}
     umask: int = 0o022
+    attended: bool = False  # somebody waits for it at a terminal
 
 
 class ManyRequests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

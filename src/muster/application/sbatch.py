@@ -1,4 +1,4 @@
-"""Batch scripts: the ``#SBATCH`` lines above the first command, as sbatch reads them.
+"""Batch scripts: the ``#SBATCH`` lines above the first command, as sbatch reads them (and ``#MUSTER`` lines).
 
 What Muster decides by itself (partition, qos) or does not do (mail) is passed over with a warning; what is
 unknown is refused.
@@ -6,15 +6,16 @@ unknown is refused.
 
 import math
 import re
-import shlex
 from collections.abc import Iterator
 
 import msgspec
 
-from muster.application.asked import Asked
+from muster.application.asked import Asked, laid_over
+from muster.application.directives import directives, words_of
 from muster.application.located import located
 from muster.application.names import nearest
 from muster.application.options import read_option
+from muster.application.own_lines import read_own
 from muster.application.tasks import TASK_OPTIONS, Option, Tasks
 from muster.application.times import slurm_seconds
 from muster.model.errors import BadInput
@@ -70,7 +71,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def read_sbatch(text: str, name: str, now: float) -> Batch:
-    """A script's ``#SBATCH`` lines. Later ones override, as with sbatch."""
+    """What a script's lines ask for. Later ones override, as with sbatch; Muster's own override Slurm's."""
     options = {option.name: option for option in _options(text, name)}
     fields = {}
     for option in options.values():
@@ -83,24 +84,17 @@ def read_sbatch(text: str, name: str, now: float) -> Batch:
             field, read = read_option(key, value, now)
             fields[field] = read
     warnings = [f"--{key} is passed over: {why}" for key, why in _IGNORED.items() if key in options]
-    return Batch(Asked(**fields), tuple(warnings))
+    return Batch(laid_over(read_own(text, name, now), Asked(**fields)), tuple(warnings))
 
 
 def _options(text: str, name: str) -> Iterator[Option]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("#SBATCH") and line[7:8] in ("", " ", "\t"):
-            with located(name, number):
-                yield from _on_line(line[7:], number)
-        elif line.strip() and not line.lstrip().startswith("#"):
-            return  # the first command: what follows is the script's own
+    for number, line in directives(text, "#SBATCH"):
+        with located(name, number):
+            yield from _on_line(line, number)
 
 
 def _on_line(line: str, number: int) -> Iterator[Option]:
-    try:
-        words = shlex.split(line, comments=True)
-    except ValueError:
-        raise BadInput("a quote is opened and not closed") from None
-    rest = iter(words)
+    rest = iter(words_of(line))
     for word in rest:
         name, value = _name_and_value(word)
         if name in _FLAGS:

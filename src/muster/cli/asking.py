@@ -4,6 +4,7 @@ They are sent as typed: the server knows the units.
 """
 
 import os
+import sys
 
 from muster.cli.parse import Usage, job_id
 from muster.client import is_text, read_text, request_body
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from muster.cli.parse import Parser
+    from muster.client import Client
 
 _VALUES = (
     ("--name", "NAME", "what to call it"),
@@ -61,6 +63,7 @@ _FLAGS = (
     ("--cpu-cap", "never more cpu than asked, even if idle"),
     ("--right-size", "ask for what measured runs of the same work needed, with a margin"),
 )
+_ALSO = {"--failure": ("--fail",)}
 _KEYS = {"output_file": "output", "label": "labels", "param": "params"}
 
 
@@ -75,7 +78,7 @@ def add_asking(parser: "Parser") -> None:
     for name, metavar, about in _VALUES:
         add(name, metavar=metavar, help=about)
     for name, metavar, about in _LISTS:
-        add(name, metavar=metavar, action="append", help=f"{about}; may be repeated")
+        add(name, *_ALSO.get(name, ()), metavar=metavar, action="append", help=f"{about}; may be repeated")
     for name, about in _AFTER:
         add(name, metavar="ID", action="append", type=_ids, help=about)
     for name, about in _FLAGS:
@@ -103,6 +106,29 @@ def body_of(given: "Namespace") -> "dict[str, Any]":
         return request_body(_options(given), command=words)
     body = request_body(_options(given), script=read_text(words[0]), args=words[1:])
     return {**body, "script_name": os.path.basename(words[0])}
+
+
+def submitted(client: "Client", body: "dict[str, Any]", given: "Namespace") -> "dict[str, Any]":
+    """Queues it. In a terminal, whoever is there is asked for what it lacks; a script follows the policy."""
+    if not _may_ask(given):
+        return client.post("/jobs", body)
+    from muster.cli.questions import Questions
+
+    questions = Questions(client, body)
+    questions.ask()
+    view = client.post("/jobs", body)
+    questions.keep()
+    return view
+
+
+def is_attended() -> bool:
+    """Whether somebody is there who reads and could answer."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _may_ask(given: "Namespace") -> bool:
+    for_people = getattr(given, "output", "table") == "table" and given.file != "-"
+    return for_people and os.environ.get("MUSTER_ASK") != "never" and is_attended()
 
 
 def _options(given: "Namespace") -> "dict[str, Any]":

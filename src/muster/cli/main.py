@@ -23,6 +23,7 @@ GROUPS = {
         "requeue": "send running jobs back to the queue",
         "suspend": "freeze running jobs",
         "resume": "let suspended jobs go on",
+        "take": "answer for jobs whose owner has left",
     },
     "Looking": {
         "ps": "the queue: what runs, what waits, and why",

@@ -10,7 +10,7 @@ import time
 from argparse import Namespace
 from types import FrameType
 
-from muster.cli.asking import add_asking, body_of
+from muster.cli.asking import add_asking, body_of, is_attended, submitted
 from muster.cli.parse import Parser
 from muster.cli.submit import warn
 from muster.cli.text import remark
@@ -40,8 +40,9 @@ def define(parser: Parser) -> None:
 def run(given: Namespace) -> int:
     if given.array or given.param:
         raise BadInput("run waits for one job; submit an array or a sweep with: muster submit")
+    body = {**body_of(given), "attended": is_attended()}
     with Client() as client:
-        view = client.post("/jobs", body_of(given))
+        view = submitted(client, body, given)
         warn(view)
         stopper = _Stopper(str(view["id"]))
         before = {number: signal.signal(number, stopper) for number in _PASSED_ON}

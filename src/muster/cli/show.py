@@ -54,7 +54,7 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("for", view["purpose"] or "(nobody said)"),
         ("effort", view.get("effort")),
         ("owner", f"{view['owner']} in {view['team']}" if view["team"] else view["owner"]),
-        ("answers", view.get("answers")),
+        ("answers for it", None if view.get("answers") == view["owner"] else view.get("answers")),
         ("won if", "; or ".join(view.get("success") or ())),
         ("lost if", "; or ".join(view.get("failure") or ())),
         ("until", None if view.get("until") is None else clock(view["until"], now)),

@@ -3,7 +3,7 @@
 import time
 from argparse import Namespace
 
-from muster.cli.asking import add_asking, body_of
+from muster.cli.asking import add_asking, body_of, submitted
 from muster.cli.output import add_output, structured
 from muster.cli.parse import Parser, Usage
 from muster.cli.text import one_line, remark, safe_lines
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 CAN_NEVER_RUN = 2
-_ABOUT = """Queue a job: a command after --, a script (its #SBATCH lines are read), or an application file.
-Options override what a script or a file says."""
+_ABOUT = """Queue a job: a command after --, a script (its #SBATCH and #MUSTER lines are read), or a file that
+describes it. Options override what a script or a file says. In a terminal you are asked what it is for and
+how it ends, if you have not said so; MUSTER_ASK=never asks nothing."""
 _EXAMPLES = """
 muster submit --gpus 1 --mem 8G --time 2h -- python train.py
+muster submit --for "Does 8B beat 3B?" --success 'val_acc >= 0.92' --fail 'loss is nan' -- python train.py
 muster submit train.sh
 muster submit -f application.yaml --gpus 2
 muster submit --array 1-100%5 --after-ok 12 --retry 3 -- ./step.sh
@@ -44,7 +46,7 @@ def run(given: Namespace) -> int:
     with Client() as client:
         if given.dry_run:
             return show_forecast(client.post("/jobs?dry_run=true", body), given.output)
-        view = client.post("/jobs", body)
+        view = submitted(client, body, given)
     warn(view)
     print(structured(view, given.output) or _said(view))
     return 0

@@ -55,7 +55,7 @@ def row(view: "View", now: float, *, wide: bool) -> list[Cell]:
     cells = [
         Cell(view["id"]),
         Cell(view["name"] if wide else shortened(view["name"], _NAME_LETTERS)),
-        Cell(view["owner"]),
+        Cell(view.get("answers") or view["owner"]),
         Cell(view["team"]),
         Cell(state, _COLOURS.get(state, "red")),
         Cell(f"{view['gpus']:g}"),

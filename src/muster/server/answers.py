@@ -81,7 +81,7 @@ class JobView(msgspec.Struct):
     log: str | None
     purpose: str | None
     effort: str | None = None
-    answers: str | None = None  # who answers for it, if it is not the owner
+    answers: str = ""  # who answers for it: the owner, unless another was named or has taken it over
     success: list[str] = []
     failure: list[str] = []
     until: float | None = None

@@ -33,9 +33,11 @@ from muster.server.config_tables import Config, Limits
 from muster.server.errors import Forbidden, NotFound, StoreTrouble
 from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
+from muster.server.stewardship.door import judged, tell_named, with_owner
 from muster.server.stewardship.efforts import Efforts
 from muster.server.told import Told, as_reports, check_may_report
 from muster.server.trackers import check_tracker
+from muster.steward.passing import Judgement
 from muster.store.records import Record, meets
 
 _MOST_INTERNED = 10_000
@@ -60,6 +62,7 @@ class Commands:
         self._keep(request.environment)
         self._enter(entry)
         await self._service.durable(entry.id)
+        tell_named(self._service.tell, person, [entry.job])
         view = self.view(entry.id)
         view.warnings = list(entry.warnings)
         return view
@@ -82,6 +85,7 @@ class Commands:
         for entry in entries:
             self._enter(entry)
         await self._service.durable(*(entry.id for entry in entries))
+        tell_named(self._service.tell, person, [entry.job for entry in entries])
         return entries
 
     def _enter(self, entry: "Entry") -> None:
@@ -104,9 +108,19 @@ class Commands:
             self._remember(key, environment)
 
     def built(
-        self, person: Person, request: Request, key: str = "", after: int = 0, members: int = 0
+        self,
+        person: Person,
+        request: Request,
+        key: str = "",
+        after: int = 0,
+        members: int = 0,
+        *,
+        only_look: bool = False,
     ) -> "Entry":
-        """The job as it would be submitted, or why not: ``after`` so many others, with so many members."""
+        """The job as it would be submitted, or why not: ``after`` so many others, with so many members.
+
+        ``only_look``: one that does not pass muster is built all the same.
+        """
         service = self._service
         now = service.now()
         built = build(
@@ -121,8 +135,12 @@ class Commands:
         job = msgspec.structs.replace(built.job, submitted_at=now)
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
-        count, warnings = len(built.indices) or 1, list(built.warnings)
+        job = with_owner(job, person, service.directory)
         job, held_because = self._efforts.joined(person, job)
+        judgement = judged(
+            job, self.config, service.directory, service.fold.stewardship, attended=request.attended
+        )
+        count, warnings = len(built.indices) or 1, [*built.warnings, *judgement.warnings]
         warnings += [held_because] if held_because else []
         if built.right_size and service.endings is not None:
             job, said = service.endings.right_sized(job, now)
@@ -131,7 +149,9 @@ class Commands:
         self._check_possible(job)
         check_tracker(job, self.config.monitor.mlflow_hosts)
         job = self._shared(self._with_dependencies(job))
-        return Entry(job, _event(now, built, job), tuple(warnings), count, held_because)
+        if judgement.refusal is not None and not only_look:
+            raise BadInput(judgement.refusal)
+        return Entry(job, _event(now, built, job), tuple(warnings), count, held_because, judgement)
 
     def environment(self, key: str) -> dict[str, str]:
         """An environment that was kept; the engine asks when it starts a job."""
@@ -165,12 +185,13 @@ class Commands:
 
         ``before``: how many come with it, and before it.
         """
-        limits = self.config.limits_of(person.name)
+        limits = self.config.limits_of(self._service.directory.now_called(person.name))
         if members > limits.array_members:
             raise BadInput(
                 f"an array may have {limits.array_members:,} members here; this one has {members:,}"
             )
-        live = self._service.fold.live_of(person.name) + before
+        names = self._service.directory.all_names(person.name)
+        live = sum(map(self._service.fold.live_of, names)) + before
         if live + members > limits.jobs_waiting:
             raise Forbidden(f"{person.name} may have {limits.jobs_waiting:,} jobs here, and has {live:,}")
         asked, most = job.time_limit_seconds, limits.time_most_seconds
@@ -300,7 +321,7 @@ class Commands:
         entry = record.running or record.waiting
         assert entry is not None
         job = entry.job
-        if not may_act_on(person, job.owner, job.team, self._service.fold.tenancy):
+        if not may_act_on(person, job.owner, job.team, self._service.fold.tenancy, job.charter.owner):
             raise Forbidden(f"job {job.id} is {job.owner}'s; only they, a lead of their team or an admin may")
 
     # --- Looking ------------------------------------------------------------------------------------
@@ -338,6 +359,7 @@ class Entry(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     members: int = 1
     held_because: str = ""
+    judgement: Judgement = Judgement("off")
 
     @property
     def id(self) -> JobId:

@@ -129,11 +129,16 @@ class Changes(msgspec.Struct, frozen=True):
 def changes(old: Config, new: Config) -> Changes:
     """What a new configuration changes. No value is repeated: some are secret."""
     teams = teams_to_set(old.teams(), new)
-    at_once = [key for name in ("policy", "limits", "findings", "mend") for key in differing(name, old, new)]
+    at_once = [
+        key
+        for name in ("policy", "limits", "findings", "mend", "charter")
+        for key in differing(name, old, new)
+    ]
     restart = [key for name in ("server", "node", "monitor") for key in differing(name, old, new)]
     sentences = (
         *(_about_team(team, old, new) for team in teams),
         *(f"team {name!r} has other people now" for name in new.team if _other_people(name, old, new)),
+        *(f"team.{name}.require has changed" for name in new.team if _other_require(name, old, new)),
         *(f"what is said of user {name!r} has changed" for name in _other_users(old, new)),
         *(f"{key} has changed" for key in at_once),
         *(f"{key} has changed, and takes effect when the server is started again" for key in restart),
@@ -163,6 +168,10 @@ def _other_people(team: str, old: Config, new: Config) -> bool:
         return False
     before, after = old.team[team], new.team[team]
     return (before.users, before.leads) != (after.users, after.leads)
+
+
+def _other_require(team: str, old: Config, new: Config) -> bool:
+    return team in old.team and old.team[team].require != new.team[team].require
 
 
 def _other_users(old: Config, new: Config) -> list[str]:

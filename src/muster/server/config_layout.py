@@ -4,6 +4,7 @@ A refusal is a ``Misfit``, which knows the path to the trouble.
 """
 
 from collections.abc import Mapping
+from datetime import date, datetime
 from typing import get_args
 
 import msgspec
@@ -13,9 +14,20 @@ from muster.model.policy import Policy, preset, tuned
 from muster.model.tenancy import ROOT, Quota
 from muster.model.units import MINUTE
 from muster.server import config_values as values
-from muster.server.config_tables import Config, Limits, Machine, Monitor, Rules, Server, TeamTable, UserTable
+from muster.server.config_tables import (
+    CharterTable,
+    Config,
+    Limits,
+    Machine,
+    Monitor,
+    Rules,
+    Server,
+    TeamTable,
+    UserTable,
+)
 from muster.server.config_values import Misfit, Reader, Spec, above_zero, at, or_unlimited, section
 from muster.steward.mend import MendRules
+from muster.steward.passing import REQUIRES
 from muster.steward.rules import ACTS, Further, Response
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
@@ -119,6 +131,14 @@ def _allowance(value: object) -> Quota | None:
     return section(Quota(), _QUOTA)(value)
 
 
+def _left(value: object) -> bool | date:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, date):
+        raise BadInput(f"{values.shown(value)} does not say since when; write true, or a day like 2026-10-01")
+    return value.date() if isinstance(value, datetime) else value
+
+
 _SERVER: Spec = {
     "name": ("name", values.name),
     "http": ("address", values.address),
@@ -178,6 +198,9 @@ _FINDINGS: Spec = {
     "on_stuck": ("on_stuck", _response("on_stuck")),
     "on_gpu_memory": ("on_gpu_memory", _response("on_gpu_memory")),
 }
+_CHARTER: Spec = {
+    "require": ("require", values.one_of(*REQUIRES)),
+}
 _QUOTA: Spec = {
     "gpus": ("gpus_milli", values.milli),
     "cpus": ("cpus_milli", values.milli),
@@ -191,6 +214,7 @@ _TEAM: Spec = {
     "lend": ("lend", _allowance),
     "users": ("users", values.names),
     "leads": ("leads", values.names),
+    "require": ("require", values.one_of(*REQUIRES)),
 }
 
 
@@ -199,6 +223,8 @@ def _user_keys(limits: Limits) -> Spec:
         "role": ("role", values.one_of("user", "lead", "admin")),
         "team": ("team", values.name),
         "limits": ("limits", _limits(limits)),
+        "was": ("was", values.names),
+        "left": ("left", _left),
     }
 
 
@@ -213,6 +239,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "mend": tuple(_MEND),
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
+    "charter": tuple(_CHARTER),
 }
 
 
@@ -230,10 +257,12 @@ def config_from(raw: object) -> Config:
         at("mend", _mend, given.get("mend", {})),
         at("team", values.by_name(section(TeamTable(), _TEAM)), given.get("team", {})),
         at("user", values.by_name(user), given.get("user", {})),
+        charter=at("charter", section(CharterTable(), _CHARTER), given.get("charter", {})),
     )
     for name in config.team:
         _check_place(config, name)
     _check_users(config)
+    _check_names(config)
     return config
 
 
@@ -276,6 +305,26 @@ def _check_user(config: Config, user: str, table: UserTable, teams: list[str]) -
         raise Misfit(f"{user!r} is in no team that could be led; set team", "user", user, "role")
 
 
+def _check_names(config: Config) -> None:
+    """A name that somebody had is nobody's now, so that it is plain whose it is."""
+    now_called: dict[str, str] = {}
+    for user, table in config.user.items():
+        for position, before in enumerate(table.was):
+            where = ("user", user, "was", position)
+            if before == user:
+                raise Misfit(
+                    f"{user!r} is what they are called now; write only names that they had before", *where
+                )
+            if before in config.user:
+                said = f"{before!r} has settings of its own; move them to [user.{user}], with its old names"
+                raise Misfit(said, *where)
+            if before in now_called:
+                raise Misfit(
+                    f"{before!r} was {now_called[before]!r} already; one person had the name", *where
+                )
+            now_called[before] = user
+
+
 def _place_in(team: TeamTable, user: str) -> tuple[str, int]:
     """Where the team lists the user."""
     if user in team.leads:
@@ -298,6 +347,7 @@ _SPECS: Mapping[str, Spec] = {
     "limits": _LIMITS,
     "findings": _FINDINGS,
     "mend": _MEND,
+    "charter": _CHARTER,
 }
 
 

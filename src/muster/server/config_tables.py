@@ -1,6 +1,7 @@
 """What ``muster.toml`` says, as frozen values in base units. Every default is what holds without a file."""
 
 from collections.abc import Mapping
+from datetime import date
 
 import msgspec
 
@@ -12,6 +13,7 @@ from muster.model.tenancy import ROOT, Quota, Team
 from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_values import Address
 from muster.steward.mend import MendRules
+from muster.steward.passing import Require
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
 
@@ -90,6 +92,7 @@ class TeamTable(msgspec.Struct, frozen=True):
     lend: Quota | None = None
     users: tuple[str, ...] | None = None
     leads: tuple[str, ...] = ()
+    require: Require | None = None  # None: as the team above says, and at the top ``[charter]``
 
     def members(self) -> tuple[str, ...]:
         return (*(self.users or ()), *self.leads)
@@ -99,6 +102,14 @@ class UserTable(msgspec.Struct, frozen=True):
     role: str = "user"
     team: str | None = None  # None: the one that lists the user
     limits: Limits | None = None  # None: those of everybody
+    was: tuple[str, ...] = ()  # names that they had before
+    left: bool | date = False  # whether they are gone, or since which day
+
+
+class CharterTable(msgspec.Struct, frozen=True):
+    """What a job must bring: an owner, a purpose and an end."""
+
+    require: Require = "warn"
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -113,6 +124,7 @@ class Config(msgspec.Struct, frozen=True):
     mend: MendRules = MendRules(tries=2)
     team: Mapping[str, TeamTable] = {}
     user: Mapping[str, UserTable] = {}
+    charter: CharterTable = CharterTable()
 
     def policy(self) -> Policy:
         return tuned(preset(self.rules.preset), dict(self.rules.knobs))
@@ -128,6 +140,11 @@ class Config(msgspec.Struct, frozen=True):
         while team in self.team and team not in path:
             path, team = (*path, team), self.team[team].parent
         return path
+
+    def require_of(self, team: str) -> Require:
+        """How much of a charter the team's jobs need: the nearest team above that says so counts."""
+        said = (self.team[name].require for name in self.above(team))
+        return next((require for require in said if require is not None), self.charter.require)
 
     def limits_of(self, user: str) -> Limits:
         return self.user.get(user, UserTable()).limits or self.limits

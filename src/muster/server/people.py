@@ -1,18 +1,23 @@
 """Who may do what. Who somebody is comes from the socket or a token; the rest from the configuration.
 
 Root and the user who runs the server are admins. A lead may act on the jobs of the teams they lead and of all
-teams below those; everybody on their own.
+teams below those; everybody on their own. A name that somebody had before is still theirs.
 """
 
 import hashlib
 import hmac
+import pwd
 import secrets
+import time
+from collections.abc import Callable
+from datetime import date, datetime
+from functools import lru_cache
 from typing import Literal, get_args
 
 import msgspec
 
 from muster.model.tenancy import ROOT, Tenancy
-from muster.server.config_tables import Config, UserTable
+from muster.server.config_tables import Config, TeamTable, UserTable
 from muster.server.config_values import nearest, shown
 
 Role = Literal["user", "lead", "admin"]
@@ -28,17 +33,101 @@ class Person(msgspec.Struct, frozen=True):
     team: str = ROOT  # whose their jobs are if they don't say
     teams: tuple[str, ...] | None = None  # that they may submit to; None: any, as no team is declared
     leads: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # all that they have and had, as far as it is written down
+
+    def is_called(self, name: str | None) -> bool:
+        """Whether the name is one of theirs, now or before."""
+        return bool(name) and (name == self.name or name in self.names)
 
 
-def person(config: Config, name: str, uid: int | None, is_owner_of_server: bool = False) -> Person:
-    written = config.user.get(name, UserTable())
-    mine = config.teams_of(name)
+class Directory:
+    """Who there is: by the configuration, or else by the machine; and what they were called before.
+
+    Whoever was renamed (``[user.new] was = ["old"]``) is one person with several names: what was said of the
+    old name, and done under it, is the new one's.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        is_user: Callable[[str], bool] | None = None,
+        today: Callable[[], date] = lambda: datetime.now().astimezone().date(),
+    ) -> None:
+        self._config = config
+        self._is_user = is_user or _is_on_machine
+        self._today = today
+        self._now = {before: name for name, table in config.user.items() for before in table.was}
+        self._listed = {name for team in config.team.values() for name in team.members()}
+
+    def now_called(self, name: str) -> str:
+        return self._now.get(name, name)
+
+    def all_names(self, name: str) -> tuple[str, ...]:
+        """The name that they have now, then those that they had."""
+        now = self.now_called(name)
+        return (now, *self._written(now).was)
+
+    def has_left(self, name: str) -> bool:
+        """Whether the configuration says so. On the day that it names they are still there."""
+        left = self._written(self.now_called(name)).left
+        return left if isinstance(left, bool) else left < self._today()
+
+    def present(self, name: str) -> bool:
+        """Whether there is such a person, who can be asked."""
+        if self.has_left(name):
+            return False
+        names = self.all_names(name)
+        if names[0] in self._config.user or not self._listed.isdisjoint(names):
+            return True
+        return any(self._is_user(one) for one in names)
+
+    def known(self) -> set[str]:
+        """Those whom the configuration names and who are there."""
+        named = {self.now_called(name) for name in (*self._config.user, *self._listed)}
+        return {name for name in named if not self.has_left(name)}
+
+    def _written(self, name: str) -> UserTable:
+        return self._config.user.get(name, _UNWRITTEN)
+
+
+_UNWRITTEN = UserTable()
+_ASKED_AGAIN_SECONDS = 10.0
+
+
+def _is_on_machine(name: str) -> bool:
+    return _has_account(name, time.monotonic() // _ASKED_AGAIN_SECONDS)
+
+
+@lru_cache(maxsize=1024)
+def _has_account(name: str, _: float) -> bool:
+    """Remembered for a moment: a thousand jobs may name the same owner, and a directory may be far."""
+    try:
+        pwd.getpwnam(name)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
+def person(
+    config: Config,
+    name: str,
+    uid: int | None,
+    is_owner_of_server: bool = False,
+    directory: Directory | None = None,
+) -> Person:
+    names = (directory or Directory(config)).all_names(name)
+    written = config.user.get(names[0], _UNWRITTEN)
+    mine = tuple(dict.fromkeys(team for one in names for team in config.teams_of(one)))
     team = written.team or (mine[0] if mine else ROOT)
-    leads = tuple(t for t in mine if name in config.team[t].leads or (written.role == "lead" and t == team))
+    leads = tuple(t for t in mine if _leads(config.team[t], names) or (written.role == "lead" and t == team))
     role: Role = "lead" if leads else "user"
     if uid == 0 or is_owner_of_server or written.role == "admin":
         role = "admin"
-    return Person(name, uid, role, team, _open_to(config, role, mine, leads), leads)
+    return Person(name, uid, role, team, _open_to(config, role, mine, leads), leads, names)
+
+
+def _leads(team: TeamTable, names: tuple[str, ...]) -> bool:
+    return not set(team.leads).isdisjoint(names)
 
 
 def _open_to(
@@ -60,9 +149,11 @@ def default_team(person: Person) -> str:
     return person.team
 
 
-def may_act_on(person: Person, job_owner: str, job_team: str, tenancy: Tenancy) -> bool:
-    """Whether the person may stop, hold or change the job."""
-    if person.role == "admin" or (job_owner != "" and person.name == job_owner):
+def may_act_on(
+    person: Person, job_owner: str, job_team: str, tenancy: Tenancy, answers: str | None = None
+) -> bool:
+    """Whether the person may stop, hold or change the job. ``answers``: who does for it, by its charter."""
+    if person.role == "admin" or person.is_called(job_owner) or person.is_called(answers):
         return True
     return person.role == "lead" and any(team in person.leads for team in tenancy.path(job_team))
 
@@ -80,6 +171,11 @@ def may_submit(person: Person, team: str, owner: str) -> str | None:
     if not person.teams:
         return f"there is no team {shown(team)} that you are in; ask an admin to add you"
     return f"there is no team {shown(team)} that you are in; {nearest(team, person.teams)}"
+
+
+def may_take(person: Person, job_team: str) -> bool:
+    """Whether the person may answer for a forgotten job of this team: if the team is one of theirs."""
+    return person.teams is None or job_team in person.teams
 
 
 # Tokens

@@ -124,18 +124,23 @@ class Routes:
         q: JobsQuery = call.query
         if q.job is not None:
             return self._each_of(q.job, q.limit)
-        owner = call.person.name if q.mine else q.owner
-        narrowed = owner is not None or q.team is not None or q.state is not None
+        owners = self._names(call.person.name if q.mine else q.owner)
+        narrowed = owners is not None or q.team is not None or q.state is not None
         limit = None if narrowed or not q.limit else q.limit
         views, more = self._service.listed(limit, ended=q.all, members=q.members)
         if narrowed:
             views = [
                 v
                 for v in views
-                if owner in (None, v.owner) and q.team in (None, v.team) and q.state in (None, v.state)
+                if (owners is None or not owners.isdisjoint((v.owner, v.answers)))
+                and q.team in (None, v.team)
+                and q.state in (None, v.state)
             ]
             views, more = views[: q.limit or None], max(0, len(views) - q.limit) if q.limit else 0
         return answers.Jobs(views, more)
+
+    def _names(self, owner: str | None) -> set[str] | None:
+        return None if owner is None else set(self._service.directory.all_names(owner))
 
     def _each_of(self, job_id: str, limit: int) -> answers.Jobs:
         """The jobs that an id speaks of, each by itself."""
@@ -192,7 +197,7 @@ class Routes:
         q: LogQuery = call.query
         job_id = call.path[0]
         view = self._commands.view(job_id)
-        if not may_read_log(call.person, view.owner, view.team, self._service.fold.tenancy):
+        if not may_read_log(call.person, view.owner, view.team, self._service.fold.tenancy, view.answers):
             raise Forbidden(f"the log of job {job_id} is {view.owner}'s")
         if view.counts is not None:
             return self._logs_of_many(job_id, q, view.parts)

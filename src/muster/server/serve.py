@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 
 import msgspec
 import numpy as np
@@ -35,10 +36,11 @@ from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
 from muster.server.metering import Metering
-from muster.server.people import Person, person
+from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.service import Service
+from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
 from muster.server.stewardship.exits import Exiting
@@ -100,6 +102,7 @@ class _Server:
         service = self._service = Service(
             self._home, self._config.policy(), self._fold, self._journal, engine
         )
+        service.directory = self._directory()
         self._watch_store(service)
         self._meter(service)
         efforts = self._efforts = Efforts(service, most_under_way=3)
@@ -107,7 +110,10 @@ class _Server:
         exiting = Exiting(service, efforts, service.reports)
         self._commands = Commands(service, self._config, efforts)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
-        steward = EffortRoutes(service, efforts).table()
+        steward = [
+            *EffortRoutes(service, efforts).table(),
+            *Charters(service, self._commands).table(),
+        ]
         when = When(service, np.random.default_rng())
         routes = Routes(service, self._commands, when, self._place, steward)
         app = App(routes.table(), self._identity())
@@ -139,6 +145,11 @@ class _Server:
         )
         service.endings = Endings(self._fold, metering, self._journal, self._config.mend)
 
+    def _directory(self) -> Directory:
+        """Whoever leaves on a day has left by the wall's clock."""
+        wall = self._service.wall
+        return Directory(self._config, today=lambda: datetime.fromtimestamp(wall()).astimezone().date())
+
     def _node(self) -> Node | None:
         """The machine as the configuration has it; None: as it is found."""
         table = self._config.node
@@ -164,7 +175,7 @@ class _Server:
         mine = own_name()
 
         def known(name: str, uid: int | None, role: str | None) -> Person:
-            found = person(self._config, name, uid, name == mine or uid == 0)
+            found = person(self._config, name, uid, name == mine or uid == 0, self._service.directory)
             return found if role is None else msgspec.structs.replace(found, role=role)
 
         return Identity(known, self._user_of)
@@ -206,6 +217,7 @@ class _Server:
             log.warning("%s; the configuration before stays in force", error)
             return
         self._config = self._commands.config = self._place.config = config
+        self._service.directory = self._directory()
         self._watching.rules = config.findings
         if self._service.endings is not None:
             self._service.endings.rules = config.mend

@@ -52,6 +52,7 @@ from muster.model.tenancy import Team
 from muster.model.units import MINUTE
 from muster.schedule import schedule
 from muster.server.answers import JobView
+from muster.server.config_tables import Config
 from muster.server.endings import Endings
 from muster.server.errors import StoreTrouble
 from muster.server.lineup import LineUp
@@ -59,6 +60,7 @@ from muster.server.looking import Looking
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.metering import Metering
 from muster.server.parcel import Parcel
+from muster.server.people import Directory
 from muster.server.reports import Reports
 from muster.server.stream import Stream
 from muster.server.upkeep import draining
@@ -98,6 +100,7 @@ class Service(Looking):
         self.tell: Callable[[Message], None] = lambda message: log.info("%s", message)
         self.listeners: list[Callable[[Event], None]] = []  # told of every fact, once it is folded in
         self.reports: Reports | None = None
+        self.directory = Directory(Config())  # who there is, by the configuration in force
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()

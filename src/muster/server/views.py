@@ -122,7 +122,6 @@ class Views:
             log=None,
             purpose=job.charter.purpose,
             effort=job.effort,
-            answers=job.charter.owner if job.charter.owner != job.owner else None,
             success=list(job.charter.success),
             failure=list(job.charter.failure),
             until=job.charter.until,
@@ -131,6 +130,7 @@ class Views:
             retries=job.retries,
             params=dict(job.params),
             array=ArrayView(job.array.array, job.array.index, job.array.index, 1) if job.array else None,
+            answers=job.charter.owner or job.owner,
         )
 
     @overload

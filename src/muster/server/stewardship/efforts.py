@@ -30,6 +30,7 @@ from muster.server.errors import Forbidden, NotFound
 from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.server.stewardship import ending
+from muster.server.stewardship.door import present_owner
 from muster.store.records import Record
 from muster.store.stewardship import Stewardship
 
@@ -52,7 +53,7 @@ class Efforts:
         name = parse_name(name)
         now, said = self._service.now(), dict(options)
         team = parse_name(said.pop("team")) if said.get("team") else default_team(person)
-        charter = self._charter(Charter(owner=person.name), said)
+        charter = self._charter(person, Charter(owner=person.name), said)
         owner = charter.owner or person.name
         if charter.purpose is None:
             raise BadInput('an effort has a purpose; say it in one sentence: --for "…"')
@@ -92,7 +93,7 @@ class Efforts:
         effort = self._acted_on(person, name)
         if not because.strip():
             raise BadInput('say why, for those who read its story later: --because "…"')
-        charter = self._charter(effort.charter, options)
+        charter = self._charter(person, effort.charter, options)
         if charter == effort.charter:
             raise BadInput(
                 "nothing would change; say what: --budget, --until, --owner, --for, --success, --fail"
@@ -209,7 +210,7 @@ class Efforts:
     def _may_join(self, person: Person, effort: Effort) -> bool:
         return effort.team != ROOT and person.teams is not None and effort.team in person.teams
 
-    def _charter(self, before: Charter, options: Mapping[str, Any]) -> Charter:
+    def _charter(self, person: Person, before: Charter, options: Mapping[str, Any]) -> Charter:
         unknown = set(options) - CHARTER_KEYS
         if unknown:
             odd = min(unknown)[:40]
@@ -220,15 +221,18 @@ class Efforts:
             raise BadInput("until: that date has passed; write one that is still to come")
         fields = ("owner", "purpose", "success", "failure", "budget", "until")
         said = {field: value for field in fields if (value := getattr(asked, field)) is not None}
+        if asked.owner is not None:
+            said["owner"] = present_owner(asked.owner, person, self._service.directory)
         return replace(before, **said)
 
     def _check_attention(self, person: Person, owner: str, pausing: str | None) -> Effort | None:
         """Whether the owner can answer for one more; the effort that pauses for it, if one was named."""
         paused = None if pausing is None else self._acted_on(person, pausing)
+        names = self._service.directory.all_names(owner)
         under_way = [
             e.name
             for e in self._state.efforts.values()
-            if e.is_open and e.paused is None and e.owner == owner and e is not paused
+            if e.is_open and e.paused is None and e.owner in names and e is not paused
         ]
         if len(under_way) >= self.most_under_way:
             raise IllegalTransition(
