@@ -37,6 +37,8 @@ _NAMED = {"purpose": "for"}  # Python has that word for itself
 class Client:
     """One server, and a connection that is kept. Not to be shared between threads."""
 
+    questions = 0  # that wait for whoever asks, as the last answer to any client of this process had it
+
     def __init__(
         self,
         url: str | None = None,
@@ -236,6 +238,18 @@ class Client:
         """What one job used over time, in minutes or hours."""
         return self.get(f"/jobs/{_id(job)}/use{query(asked)}")
 
+    def digest(self, user: str | None = None, *, peek: bool = False) -> "View":
+        """What needs an answer, and what has happened; with ``peek`` it stays new."""
+        return self.get("/digest" + query({"user": user, "peek": peek or None}))
+
+    def settle(self, number: int, because: str = "done") -> "View":
+        """A message needs no answer any more."""
+        return self.post(f"/messages/{int(number)}/settle", {"because": because})
+
+    def attention(self) -> "list[View]":
+        """What people are asked for, one by one."""
+        return list(self.get("/attention")["people"])
+
     def accuracy(self) -> "View":
         return self.get("/accuracy")
 
@@ -302,6 +316,7 @@ class Client:
         except BaseException:
             self.close()  # whatever is left of the answer is not that of the next question
             raise
+        Client.questions = answer.questions
         return _understood(answer.status, text, str(self._address))
 
     def _stream(self, path: str) -> "Iterator[bytes]":

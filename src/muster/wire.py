@@ -87,6 +87,12 @@ class Answer:
         self._headers = headers
         self._stream = stream
 
+    @property
+    def questions(self) -> int:
+        """How many wait for whoever asked."""
+        said = self._headers.get("muster-questions", "")
+        return int(said) if said.isdecimal() and len(said) < 7 else 0
+
     def chunks(self) -> "Iterator[bytes]":
         """The body, piece by piece; it has to be read to the end before the next question."""
         try:

@@ -30,6 +30,7 @@ from muster.server.answers import JobView
 from muster.server.routes import Routes
 from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.effort_routes import EffortRoutes
+from muster.server.stewardship.post_routes import PostRoutes
 from muster.wire import BASE
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +106,11 @@ def test_every_verb_has_an_example(verb: str) -> None:
 def test_every_route_is_in_the_reference_with_what_can_be_asked() -> None:
     text = _reference("api")
     nobody = [None] * 2
-    steward = [*EffortRoutes(*nobody).table(), *Charters(*nobody).table()]  # type: ignore[arg-type]
+    steward = [
+        *EffortRoutes(*nobody).table(),  # type: ignore[arg-type]
+        *Charters(*nobody).table(),  # type: ignore[arg-type]
+        *PostRoutes(None).table(),  # type: ignore[arg-type]
+    ]
     for route in Routes(*[None] * 4, steward).table():  # type: ignore[arg-type]
         row = re.search(
             rf"^\| `{route.method} {re.escape(route.path.removeprefix(BASE))}` .*", text, re.MULTILINE

@@ -20,7 +20,12 @@ from muster.server.config_layout import KEYS
 from muster.server.config_tables import Limits, Machine
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "docs/reference/configuration.md", ROOT / "docs/how-to/share-a-machine.md"]
+HOW_TO = ROOT / "docs/how-to"
+PAGES = [
+    ROOT / "docs/reference/configuration.md",
+    HOW_TO / "share-a-machine.md",
+    HOW_TO / "get-messages.md",
+]
 HOW = ("act", "warnings", "between", "grace")  # a finding is answered
 EXAMPLES = [text for page in PAGES for text in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL)]
 

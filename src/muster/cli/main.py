@@ -38,6 +38,8 @@ GROUPS = {
     },
     "Answering": {
         "effort": "work of many jobs under one charter, and its story",
+        "digest": "what needs an answer from you today, and what has happened",
+        "attention": "what everybody is asked for: efforts, interruptions, questions",
     },
     "Serving": {
         "up": "start the server",
@@ -94,7 +96,24 @@ def _run(arguments: list[str]) -> int:
     module = importlib.import_module(VERBS[verb])
     parser = Parser(verb)
     module.define(parser)
-    return int(module.run(parser.read(rest)))
+    given = parser.read(rest)
+    code = int(module.run(given))
+    _remind(verb, getattr(given, "output", "table"))
+    return code
+
+
+def _remind(verb: str, form: str) -> None:
+    """On a terminal, that questions wait: the answers that came say so, and nothing is asked for it."""
+    client = sys.modules.get("muster.client")
+    count = client.Client.questions if client is not None else 0
+    if not count or verb == "digest" or form not in ("table", "wide"):
+        return
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        from muster.cli.table import painted
+
+        said = f"{count} question{'s' * (count > 1)} for you: muster digest"
+        sys.stdout.flush()
+        print(painted(said, "dim"), file=sys.stderr)
 
 
 def overview() -> str:

@@ -140,7 +140,7 @@ class Commands:
         judgement = judged(
             job, self.config, service.directory, service.fold.stewardship, attended=request.attended
         )
-        count, warnings = len(built.indices) or 1, [*built.warnings, *judgement.warnings]
+        count, warnings = len(built.indices) or 1, list(built.warnings)
         warnings += [held_because] if held_because else []
         if built.right_size and service.endings is not None:
             job, said = service.endings.right_sized(job, now)
@@ -151,7 +151,9 @@ class Commands:
         job = self._shared(self._with_dependencies(job))
         if judgement.refusal is not None and not only_look:
             raise BadInput(judgement.refusal)
-        return Entry(job, _event(now, built, job), tuple(warnings), count, held_because, judgement)
+        return Entry(
+            job, _event(now, built, job), (*warnings, *judgement.warnings), count, held_because, judgement
+        )
 
     def environment(self, key: str) -> dict[str, str]:
         """An environment that was kept; the engine asks when it starts a job."""

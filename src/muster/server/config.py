@@ -8,7 +8,7 @@ import re
 import stat
 import tomllib
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -129,17 +129,15 @@ class Changes(msgspec.Struct, frozen=True):
 def changes(old: Config, new: Config) -> Changes:
     """What a new configuration changes. No value is repeated: some are secret."""
     teams = teams_to_set(old.teams(), new)
-    at_once = [
-        key
-        for name in ("policy", "limits", "findings", "mend", "charter")
-        for key in differing(name, old, new)
-    ]
+    tables = ("policy", "limits", "findings", "mend", "charter", "attention")
+    at_once = [key for name in tables for key in differing(name, old, new)]
     restart = [key for name in ("server", "node", "monitor") for key in differing(name, old, new)]
     sentences = (
         *(_about_team(team, old, new) for team in teams),
         *(f"team {name!r} has other people now" for name in new.team if _other_people(name, old, new)),
         *(f"team.{name}.require has changed" for name in new.team if _other_require(name, old, new)),
-        *(f"what is said of user {name!r} has changed" for name in _other_users(old, new)),
+        *(f"what is said of user {name!r} has changed" for name in _others(old.user, new.user)),
+        *(f"what is said of channel {name!r} has changed" for name in _others(old.channel, new.channel)),
         *(f"{key} has changed" for key in at_once),
         *(f"{key} has changed, and takes effect when the server is started again" for key in restart),
     )
@@ -174,8 +172,8 @@ def _other_require(team: str, old: Config, new: Config) -> bool:
     return team in old.team and old.team[team].require != new.team[team].require
 
 
-def _other_users(old: Config, new: Config) -> list[str]:
-    return [u for u in dict.fromkeys((*old.user, *new.user)) if old.user.get(u) != new.user.get(u)]
+def _others(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    return [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
 
 
 class Watcher:

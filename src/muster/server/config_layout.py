@@ -13,6 +13,7 @@ from muster.model.errors import BadInput
 from muster.model.policy import Policy, preset, tuned
 from muster.model.tenancy import ROOT, Quota
 from muster.model.units import MINUTE
+from muster.server import config_post as post
 from muster.server import config_values as values
 from muster.server.config_tables import (
     CharterTable,
@@ -225,6 +226,7 @@ def _user_keys(limits: Limits) -> Spec:
         "limits": ("limits", _limits(limits)),
         "was": ("was", values.names),
         "left": ("left", _left),
+        **post.USER,
     }
 
 
@@ -240,6 +242,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
     "charter": tuple(_CHARTER),
+    "attention": tuple(post.ATTENTION),
+    "channel": tuple(post.CHANNEL),
 }
 
 
@@ -258,11 +262,14 @@ def config_from(raw: object) -> Config:
         at("team", values.by_name(section(TeamTable(), _TEAM)), given.get("team", {})),
         at("user", values.by_name(user), given.get("user", {})),
         charter=at("charter", section(CharterTable(), _CHARTER), given.get("charter", {})),
+        attention=at("attention", section(post.Attention(), post.ATTENTION), given.get("attention", {})),
+        channel=at("channel", post.channels, given.get("channel", {})),
     )
     for name in config.team:
         _check_place(config, name)
     _check_users(config)
     _check_names(config)
+    _check_channels(config)
     return config
 
 
@@ -325,6 +332,18 @@ def _check_names(config: Config) -> None:
             now_called[before] = user
 
 
+def _check_channels(config: Config) -> None:
+    named: dict[tuple[str, ...], tuple[str, ...]] = {("attention", "channels"): config.attention.channels}
+    for name, table in config.user.items():
+        named["user", name, "channels"] = table.channels or ()
+    post.check_channels(config.channel, named)
+    for name, table in config.user.items():
+        for position, channel in enumerate(table.channels or ()):
+            if config.channel[channel].kind == "email" and table.email is None:
+                said = f"{channel!r} writes e-mails, and {name!r} has no address; set email"
+                raise Misfit(said, "user", name, "channels", position)
+
+
 def _place_in(team: TeamTable, user: str) -> tuple[str, int]:
     """Where the team lists the user."""
     if user in team.leads:
@@ -348,6 +367,7 @@ _SPECS: Mapping[str, Spec] = {
     "findings": _FINDINGS,
     "mend": _MEND,
     "charter": _CHARTER,
+    "attention": post.ATTENTION,
 }
 
 

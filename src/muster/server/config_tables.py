@@ -11,6 +11,7 @@ from muster.model.policy import Policy, preset, tuned
 from muster.model.run import GRACE_SECONDS, LOG_BYTES
 from muster.model.tenancy import ROOT, Quota, Team
 from muster.monitor.rates import PERIOD_SECONDS
+from muster.server.config_post import Attention, Channel
 from muster.server.config_values import Address
 from muster.steward.mend import MendRules
 from muster.steward.passing import Require
@@ -104,6 +105,8 @@ class UserTable(msgspec.Struct, frozen=True):
     limits: Limits | None = None  # None: those of everybody
     was: tuple[str, ...] = ()  # names that they had before
     left: bool | date = False  # whether they are gone, or since which day
+    email: str | None = None
+    channels: tuple[str, ...] | None = None  # None: those of everybody
 
 
 class CharterTable(msgspec.Struct, frozen=True):
@@ -125,6 +128,8 @@ class Config(msgspec.Struct, frozen=True):
     team: Mapping[str, TeamTable] = {}
     user: Mapping[str, UserTable] = {}
     charter: CharterTable = CharterTable()
+    attention: Attention = Attention()
+    channel: Mapping[str, Channel] = {}
 
     def policy(self) -> Policy:
         return tuned(preset(self.rules.preset), dict(self.rules.knobs))
@@ -153,6 +158,12 @@ class Config(msgspec.Struct, frozen=True):
         """The teams that the user belongs to."""
         own = self.user.get(user, UserTable()).team
         return tuple(name for name, team in self.team.items() if name == own or user in team.members())
+
+    def channels_of(self, user: str) -> tuple[str, ...]:
+        """Where they are written to; an e-mail needs an address."""
+        written = self.user.get(user, UserTable())
+        chosen = self.attention.channels if written.channels is None else written.channels
+        return tuple(n for n in chosen if self.channel[n].kind != "email" or written.email is not None)
 
     def users_of(self, team: str) -> list[str]:
         """Who belongs to the team, as far as it is written down."""

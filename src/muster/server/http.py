@@ -76,8 +76,13 @@ class Route(msgspec.Struct, frozen=True):
 class App:
     """An ASGI application over a table of routes."""
 
-    def __init__(self, routes: Sequence[Route], identify: Identify) -> None:
-        self._identify = identify
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        identify: Identify,
+        questions_for: Callable[[Person], int] = lambda _: 0,
+    ) -> None:
+        self._identify, self._questions_for = identify, questions_for
         self._routes: dict[tuple[str, ...], dict[str, Route]] = {}
         self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
         for route in routes:
@@ -92,11 +97,12 @@ class App:
             route, values = self._found(scope["method"], scope["raw_path"].decode("latin-1"))
             call = await self._understood(route, values, scope, receive)
             answer = await route.handler(call)
+            more = self._questions(call.person)
             if isinstance(answer, Streamed):
-                return await _send_stream(send, answer)
+                return await _send_stream(send, answer, more)
             if not isinstance(answer, Answered):
                 answer = Answered(route.status, answer)
-            await _send(send, answer.status, _encode(answer.body))
+            await _send(send, answer.status, _encode(answer.body), more)
         except MusterError as error:
             await _send(
                 send, status_of(error), _encode(Error(str(error), error.exit_code)), _challenge(error)
@@ -105,6 +111,11 @@ class App:
             log.exception("%s %s", scope["method"], scope["path"])
             sentence = "something went wrong inside Muster; its log says what"
             await _send(send, 500, _encode(Error(sentence)))
+
+    def _questions(self, person: Person) -> tuple[tuple[bytes, bytes], ...]:
+        """How many wait for this person, if any: so that a command line can say so without asking."""
+        count = self._questions_for(person)
+        return ((b"muster-questions", str(count).encode()),) if count else ()
 
     def _found(self, method: str, path: str) -> tuple[Route, tuple[str, ...]]:
         segments = tuple(path.strip("/").split("/"))
@@ -181,8 +192,8 @@ async def _send(send: Send, status: int, body: bytes, more: Sequence[tuple[bytes
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_stream(send: Send, answer: Streamed) -> None:
-    headers = [(b"content-type", answer.content_type.encode()), (b"cache-control", b"no-store")]
+async def _send_stream(send: Send, answer: Streamed, more: Sequence[tuple[bytes, bytes]]) -> None:
+    headers = [(b"content-type", answer.content_type.encode()), (b"cache-control", b"no-store"), *more]
     begun = False
     try:
         async for piece in answer.pieces:

@@ -166,7 +166,7 @@ class Place:
             waiting=service.fold.waiting_count,
             running=service.fold.running_count,
             uptime_seconds=time.monotonic() - self._since,
-            trouble=service.journal.sick,
+            trouble=service.journal.sick or (service.post.trouble if service.post else None),
         )
 
     async def new_token(self, person: Person, user: str, role: str, days: float) -> answers.Token:

@@ -44,6 +44,8 @@ from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
 from muster.server.stewardship.exits import Exiting
+from muster.server.stewardship.post import Post
+from muster.server.stewardship.post_routes import PostRoutes
 from muster.server.trackers import makers
 from muster.server.watching import Watching
 from muster.server.when import When
@@ -105,7 +107,7 @@ class _Server:
         service.directory = self._directory()
         self._watch_store(service)
         self._meter(service)
-        efforts = self._efforts = Efforts(service, most_under_way=3)
+        efforts = self._efforts = Efforts(service, self._config.attention.efforts)
         assert service.reports is not None
         exiting = Exiting(service, efforts, service.reports)
         self._commands = Commands(service, self._config, efforts)
@@ -113,14 +115,18 @@ class _Server:
         steward = [
             *EffortRoutes(service, efforts).table(),
             *Charters(service, self._commands).table(),
+            *PostRoutes(service).table(),
         ]
         when = When(service, np.random.default_rng())
         routes = Routes(service, self._commands, when, self._place, steward)
-        app = App(routes.table(), self._identity())
+        post = service.post = Post(service, self._config)
+        service.tell = post.tell
+        app = App(routes.table(), self._identity(), lambda asking: post.questions_for(asking.name))
         self._uvicorn = _Uvicorn(_uvicorn_config(app), service.stream.close)
         sockets = self._sockets()
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
         efforts.finish()
+        post.begin()
         watching = asyncio.create_task(self._watch())
         try:
             ready(_where(sockets))
@@ -128,6 +134,7 @@ class _Server:
         finally:
             watching.cancel()
             exiting.end()
+            await post.finish()
             service.end()
             engine.close()
             with suppress(FileNotFoundError):
@@ -221,6 +228,9 @@ class _Server:
         self._watching.rules = config.findings
         if self._service.endings is not None:
             self._service.endings.rules = config.mend
+        if self._service.post is not None:
+            self._service.post.configure(config)
+        self._efforts.most_under_way = config.attention.efforts
         self._service.set_policy(config.policy())
         log.warning("the configuration has been read again")
 

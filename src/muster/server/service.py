@@ -48,6 +48,7 @@ from muster.model.plan import Action, Evict, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
 from muster.model.snapshot import Running, Snapshot
 from muster.model.state import State
+from muster.model.stewardship import Subject
 from muster.model.tenancy import Team
 from muster.model.units import MINUTE
 from muster.schedule import schedule
@@ -62,6 +63,8 @@ from muster.server.metering import Metering
 from muster.server.parcel import Parcel
 from muster.server.people import Directory
 from muster.server.reports import Reports
+from muster.server.stewardship.post import Post
+from muster.server.stewardship.telling import of_mending
 from muster.server.stream import Stream
 from muster.server.upkeep import draining
 from muster.server.views import Views
@@ -101,6 +104,7 @@ class Service(Looking):
         self.listeners: list[Callable[[Event], None]] = []  # told of every fact, once it is folded in
         self.reports: Reports | None = None
         self.directory = Directory(Config())  # who there is, by the configuration in force
+        self.post: Post | None = None
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
@@ -240,6 +244,8 @@ class Service(Looking):
             self._estimated.discard(event.job)
             self._parcel.started[event.job] = event.at
         self._stale |= matters
+        if self.post is not None:
+            self.post.saw(event)
         self.stir()
         for listener in self.listeners:
             listener(event)
@@ -261,6 +267,11 @@ class Service(Looking):
         self.note(event)
         what, gpu = (node, "") if device is None else (f"GPU {device} of {node}", f" --gpu {device}")
         log.warning("%s is drained: %s; once it is well: muster node resume %s%s", what, because, node, gpu)
+
+    def answered(self, about: Subject, kind: str, because: str) -> None:
+        """Nobody needs to answer that any more."""
+        if self.post is not None:
+            self.post.answered(about, kind, because)
 
     def keep_blob(self, key: str, body: bytes) -> None:
         self._parcel.blobs[key] = body
@@ -387,6 +398,8 @@ class Service(Looking):
             verdict, because = self.verdict(running, event)
             event = msgspec.structs.replace(event, verdict=verdict, because=because)
         self.note(event)
+        if isinstance(event, Retried) and event.because:
+            self.tell(of_mending(running.job, event.because))
         self._parcel.settled.append((event.job, event.attempt))
 
     def _maybe_again(self, fact: Exited | Vacated) -> Exited | Vacated | Retried:

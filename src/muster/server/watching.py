@@ -5,18 +5,22 @@ is not: it follows from the minutes, which begin again; whoever was idle before 
 while longer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, get_args
 
 from muster.model.events import Event, Found, Stopping, Suspended
 from muster.model.job import JobId
+from muster.model.message import Message
 from muster.model.node import Health
 from muster.model.plan import Action, Stop, Suspend
 from muster.model.snapshot import Running
 from muster.model.state import State
+from muster.model.stewardship import Subject as About
+from muster.model.stewardship import of_job
 from muster.model.units import MINUTE
 from muster.model.usage import NodeReading
 from muster.server.metering import Metering
+from muster.server.stewardship.telling import kind_of, of_finding
 from muster.steward.faults import Fault, QuarantineRules, quarantine
 from muster.steward.find import find, find_gpu_memory
 from muster.steward.findings import Finding, Kind, Subject
@@ -33,6 +37,10 @@ _ACTS: dict[type[Step], str] = {Note: "note", Warn: "warn", SuspendIt: "suspend"
 
 class Acting(Protocol):
     """What is needed of the service."""
+
+    tell: Callable[[Message], None]
+
+    def answered(self, about: About, kind: str, because: str) -> None: ...
 
     def note(self, event: Event, *actions: Action) -> None: ...
 
@@ -78,9 +86,26 @@ class Watching:
 
     def _follow(self, answer: Answer, now: float) -> None:
         self._handled = answer.handled
+        self._close_questions(answer, now)
         for step in answer.steps:
             for event, *actions in self._consequences(step, now):
                 self._acts.note(event, *actions)
+                if isinstance(event, Found):
+                    self._tell_owner(event, step)
+
+    def _close_questions(self, answer: Answer, now: float) -> None:
+        """What is no longer so needs no answer."""
+        there = {(one.subject.job, one.subject.kind) for one in answer.handled if one.gone_at is None}
+        gone = {(one.subject.job, one.subject.kind) for one in answer.handled if one.gone_at == now}
+        for job, kind in sorted(gone - there):
+            self._acts.answered(of_job(job), kind_of(kind), "it is so no more")
+
+    def _tell_owner(self, found: Found, step: Step) -> None:
+        running = self._fold.running.get(found.job)
+        is_followed = isinstance(step, Warn) and step.in_seconds is not None
+        told = None if running is None else of_finding(running.job, found, is_followed=is_followed)
+        if told is not None:
+            self._acts.tell(told)
 
     def _look_at_hardware(self, now: float, before: NodeReading | None) -> None:
         after = self._metering.node

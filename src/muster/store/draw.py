@@ -78,6 +78,7 @@ def _small_things(fold: Fold) -> Image:
         lives=_drawn_lives(fold),
         mix=_drawn_mix(fold),
         stewardship=fold.stewardship.copied(),
+        mailboxes=fold.mailboxes.copied(),
     )
 
 

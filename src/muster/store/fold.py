@@ -51,6 +51,7 @@ from muster.model.room import Hardware, Room, held_by
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
 from muster.model.tenancy import Team, Tenancy
+from muster.store.mailbox import POSTED, Mailboxes
 from muster.store.records import ArrayRecord, Record, begins_shifted, by_age, end_of, meets
 from muster.store.seats import Seats
 from muster.store.stewardship import HANDLED, Stewardship
@@ -89,6 +90,7 @@ class Fold(Seats):
         self._lives = LivesBook()
         self._mix = MixCounter()
         self.stewardship = Stewardship()
+        self.mailboxes = Mailboxes()
         self._lent = False
 
     # --- Facts in -----------------------------------------------------------------------------------
@@ -296,6 +298,9 @@ class Fold(Seats):
 
     def _said(self, event: Event) -> None:
         self.stewardship.apply(event)
+
+    def _posted(self, event: Event) -> None:
+        self.mailboxes.apply(event)
 
     def _team_set(self, event: TeamSet) -> None:
         teams = {**self._teams, event.team.name: event.team}
@@ -572,4 +577,5 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     DeviceHealth: Fold._device_health,
     TeamSet: Fold._team_set,
     **dict.fromkeys(HANDLED, Fold._said),
+    **dict.fromkeys(POSTED, Fold._posted),
 }

@@ -122,7 +122,7 @@ def _restored(image: Image, fold: Fold) -> Fold:
             fold._dependents.setdefault(other, []).append(job_id)
     fold._promised, fold._evicting = image.promised, image.evicting
     fold.findings = image.findings
-    fold.stewardship = image.stewardship
+    fold.stewardship, fold.mailboxes = image.stewardship, image.mailboxes
     fold.ended = {(team, outcome): count for team, outcome, count in image.ended_ever}
     _restore_experience(image, fold, shared)
     fold.now, fold.generation, fold.submissions = image.now, image.generation, image.submissions

@@ -20,6 +20,7 @@ from muster.model.node import Node
 from muster.model.run import Run
 from muster.model.snapshot import Account, Running
 from muster.model.tenancy import Team
+from muster.store.mailbox import Mailboxes
 from muster.store.records import ArrayRecord
 from muster.store.stewardship import Stewardship
 
@@ -107,6 +108,7 @@ class Image(msgspec.Struct, frozen=True):
     lives: KeptLives
     mix: KeptMix
     stewardship: Stewardship
+    mailboxes: Mailboxes
 
 
 encode = msgspec.msgpack.Encoder().encode

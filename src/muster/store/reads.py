@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from muster.model.events import Event
 from muster.model.job import JobId
+from muster.model.post import Settled
 from muster.model.stewardship import Defended
 from muster.store.report_reads import ReportReads
 from muster.store.rows import EndedJob, Estimate, Token
@@ -16,7 +17,7 @@ from muster.store.usage_reads import UsageReads
 
 # Every kind that there is, so that none can be written and not be read.
 _KINDS = tuple(Event.__subclasses__())
-assert Defended in _KINDS  # those of people are in another module
+assert {Defended, Settled} <= set(_KINDS)  # those of people, and of the post, are in modules of their own
 decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[_KINDS]).decode  # noqa: UP007
 
 
