@@ -26,6 +26,7 @@ WITHOUT_DATA = (
     "rightsize",
     "steward",
     "ending",
+    "budget",
 )  # each has a ``measure``
 
 

@@ -133,6 +133,19 @@ class Client:
         given = {"because": because, "grace_seconds": grace_seconds}
         return self.act(job, "stop", {key: value for key, value in given.items() if value is not None})
 
+    def extend(
+        self,
+        job: str,
+        *,
+        because: str,
+        budget: str | None = None,
+        until: str | None = None,
+        time: str | None = None,
+    ) -> "View":
+        """Another budget (``300 GPUh``, ``+100 GPUh``), date (``+7d``) or time limit (``+2h``); and why."""
+        given = {"because": because, "budget": budget, "until": until, "time": time}
+        return self.act(job, "extend", {key: value for key, value in given.items() if value is not None})
+
     def hold(self, job: str) -> "View":
         return self.act(job, "hold")
 

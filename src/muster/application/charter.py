@@ -1,13 +1,9 @@
 """The charter's words: a purpose in a sentence, a budget."""
 
-import re
-
 from muster.model.errors import BadInput
-from muster.model.units import parse_number
+from muster.steward import budget
 
 MOST_PURPOSE = 200
-_BUDGET = re.compile(r"([0-9.eE+]+)\s*GPU(?:[·\s-]?h|[\s-]?hours?)", re.ASCII | re.IGNORECASE)
-_MOST_GPU_HOURS = 1e9
 
 
 def parse_purpose(text: str) -> str:
@@ -25,11 +21,5 @@ def parse_purpose(text: str) -> str:
 
 
 def parse_budget(text: str) -> str:
-    """``200 GPUh``, in one spelling."""
-    match = _BUDGET.fullmatch(text.replace("·", "").strip())
-    if match is None:
-        raise BadInput(f"{text[:80]!r} is not a budget; write it like '200 GPUh'")
-    hours = parse_number(match[1], "budget")
-    if not 0 < hours <= _MOST_GPU_HOURS:
-        raise BadInput(f"a budget of {match[1]} GPUh is not one; write it like '200 GPUh'")
-    return f"{hours:.10g} GPUh"
+    """``200 GPUh``, ``500 CPUh`` or ``300 EUR``, in one spelling."""
+    return str(budget.parse_budget(text))

@@ -17,6 +17,7 @@ GROUPS = {
         "submit": "queue a command, a script or an application file",
         "run": "queue a command, wait, show its output, exit with its code",
         "plan": "what would happen, if it were submitted; changes nothing",
+        "extend": "another budget, date or time limit for jobs, with a reason",
         "stop": "end jobs for good",
         "hold": "keep waiting jobs from starting",
         "release": "let held jobs start",

@@ -62,6 +62,9 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("asks", ", ".join(filter(None, asked))),
         ("time limit", None if limit is None else span(limit)),
         ("limits", _limits(view)),
+        ("budget", _budget(view)),
+        ("until", None if view.get("until") is None else clock(view["until"], now)),
+        ("to decide", _decide(view, now)),
         ("on", folded(view["nodes"])),
         ("devices", ", ".join(map(str, view["devices"]))),
         ("submitted", clock(view["submitted_at"], now)),
@@ -107,6 +110,22 @@ def _limits(view: "dict[str, Any]") -> str:
         for one in view.get("limits") or ()
     ]
     return ", ".join(told)
+
+
+def _budget(view: "dict[str, Any]") -> str | None:
+    """``12.3 of 200 GPUh held (6 %), used 9.8``."""
+    budget = view.get("budget")
+    if budget is None:
+        return None
+    used = "" if budget["used"] is None else f", used {budget['used']:.3g}"
+    return f"{budget['spent']:.3g} of {budget['text']} held ({budget['share']:.0%}){used}"
+
+
+def _decide(view: "dict[str, Any]", now: float) -> str | None:
+    by = (view.get("budget") or {}).get("decide_by")
+    if by is None or view["ended_at"] is not None:
+        return None
+    return f"by {clock(by, now)}, or it ends: its budget is spent"
 
 
 def _amount(what: str, amount: float) -> str:

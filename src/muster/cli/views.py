@@ -104,14 +104,15 @@ def _used(view: "View") -> str | None:
 
 
 def _ends(view: "View", now: float) -> str:
-    """When it will be over at the latest; of a waiting job, about when it starts."""
+    """When it will be over at the latest, by limit or date; of a waiting job, about when it starts."""
     started, limit, estimate = view["started_at"], view["time_limit_seconds"], view.get("start_estimate")
     if view["ended_at"] is not None:
         return clock(view["ended_at"], now)
+    ends = [at for at in (view.get("until"), started and limit and started + limit) if at]
     if started is not None:
-        return "never" if limit is None else clock(started + limit, now)
+        return clock(min(ends), now) if ends else "never"
     if estimate is None:
-        return NOTHING
+        return clock(min(ends), now) if ends else NOTHING
     return f"~{clock(estimate['latest'], now)}" + ("" if limit is None else f"+{span(limit)}")
 
 

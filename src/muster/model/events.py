@@ -125,6 +125,7 @@ class Started(Event, frozen=True):
 class Suspended(Event, frozen=True):
     job: JobId
     attempt: int
+    because: str = ""  # empty: a person wanted it so
 
 
 class Resumed(Event, frozen=True):
@@ -174,6 +175,7 @@ class Amended(Event, frozen=True):
     charter: Charter
     by: str
     because: str = ""
+    time_limit_seconds: float | None = None  # another, or infinite; None: as it was
 
 
 class Retried(Event, frozen=True):

@@ -195,14 +195,14 @@ def held_between(entry: Entry, first: int, last: int) -> Resources:
     start, holds = ticks(entry.placed_at), entry.holds
     first, last = first - start, last - start
     return Resources(
-        _grown(holds.cpus_milli, first, last),
-        _grown(holds.memory_bytes, first, last),
-        sum(_grown(device.milli, first, last) for device in entry.devices),
-        _grown(holds.disk_bytes, first, last),
+        grown(holds.cpus_milli, first, last),
+        grown(holds.memory_bytes, first, last),
+        sum(grown(device.milli, first, last) for device in entry.devices),
+        grown(holds.disk_bytes, first, last),
     )
 
 
-def _grown(amount: int, first: int, last: int) -> int:
+def grown(amount: int, first: int, last: int) -> int:
     return amount * last // TICKS - amount * first // TICKS
 
 
@@ -322,7 +322,7 @@ def usage_by_gpu(entry: Entry, spent: Spent, since: float, until: float) -> Iter
     start, seconds = ticks(entry.placed_at), (last - first) / TICKS
     for i, device in enumerate(entry.devices):
         gpu = spent.gpus[i] if i < len(spent.gpus) else GpuSpent()
-        held = Resources(gpus_milli=_grown(device.milli, first - start, last - start))
+        held = Resources(gpus_milli=grown(device.milli, first - start, last - start))
         measured, used = Resources(gpus_milli=gpu.measured), Resources(gpus_milli=gpu.used)
         yield str(device), Usage(held, measured, used, seconds, gpu.measured * TICKS // device.milli / TICKS)
 

@@ -49,6 +49,12 @@ class Resume(Action, frozen=True):
     """Go on."""
 
 
+class Limit(Action, frozen=True):
+    """Run so long at most from now on, in all; None: as long as it likes. Again does no harm."""
+
+    seconds: float | None
+
+
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
     """A waiting job can no longer run."""
 

@@ -64,12 +64,13 @@ class Running(msgspec.Struct, frozen=True, gc=False):
     state: State
     attained_seconds: float = 0.0  # in earlier attempts
     done_seconds: float = 0.0
-    because: str | None = None  # why it is stopping
+    because: str | None = None  # why it is stopping, or was suspended if it was not by a person
     evicted: bool = False  # stopping means that it goes back to the queue
     in_favour_of: JobId | None = None
     behind: JobId | None = None  # who has the seats until it leaves
     hold: bool = False  # once it has left, it waits until it is released
     verdict: Verdict | None = None  # by which it was told to end
+    holds_since: float | None = None  # None: it was lined up, and nothing was heard of it yet
 
     def elapsed(self, now: float) -> float:
         """Seconds since it has the seats."""

@@ -1,6 +1,6 @@
 """Efforts, defences and reviews: what people say about work, as values and as facts.
 
-A *subject* is what somebody answers for: ``job:12`` (an array is one), or ``effort:llama-eval``.
+A *subject* is what somebody answers for: ``job:12`` (an array is one), ``effort:llama-eval``, ``team:nlp``.
 """
 
 import enum
@@ -20,6 +20,10 @@ def of_job(job_id: JobId) -> Subject:
 
 def of_effort(name: str) -> Subject:
     return f"effort:{name}"
+
+
+def of_team(name: str) -> Subject:
+    return f"team:{name}"
 
 
 def split(subject: Subject) -> tuple[str, str]:
@@ -101,6 +105,39 @@ class Defended(Event, frozen=True):
     because: str
     until: float  # the new end
     charter: Charter  # with it
+
+
+class BudgetWarned(Event, frozen=True):
+    """Most of a budget is spent, and whoever answers for it was told: once for a budget, and for a period."""
+
+    subject: Subject
+    budget: str
+    spent: float  # in the budget's unit
+    since: float | None = None  # when the period began, if it is one for a period
+
+
+class BudgetReached(Event, frozen=True):
+    """A budget is spent: nothing new of its subject starts, and what runs is paused, to be decided on."""
+
+    subject: Subject
+    budget: str
+    spent: float
+    because: str  # what those that are paused for it say
+    since: float | None = None
+
+
+class BudgetFreed(Event, frozen=True):
+    """There is budget again: what was paused for it goes on, and nothing else."""
+
+    subject: Subject
+    because: str  # as it was said when it was paused
+
+
+class DateWarned(Event, frozen=True):
+    """The end date is near, and whoever answers for it was told."""
+
+    subject: Subject
+    until: float
 
 
 class Told(enum.StrEnum):

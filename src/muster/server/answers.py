@@ -52,6 +52,16 @@ class Used(msgspec.Struct):
     gpu_memory_bytes: list[int | None] = []
 
 
+class BudgetView(msgspec.Struct):
+    """A budget, and what of it is spent by what is and was held; in its own unit."""
+
+    text: str
+    spent: float
+    share: float
+    used: float | None = None  # of what was spent, as far as it was measured; of money it is not known
+    decide_by: float | None = None  # it is spent: when it ends unless somebody extends it
+
+
 class JobView(msgspec.Struct):
     """A job, or an array, or the waiting members of one."""
 
@@ -99,6 +109,7 @@ class JobView(msgspec.Struct):
     cause: str | None = None  # why it failed, with the evidence and what to do
     efficiency: list[tuple[str, str]] = []  # how well it used what it held: what each is called, what it says
     findings: list[str] = []  # what the steward has found of it
+    budget: BudgetView | None = None  # of the job itself; of a member its array's
 
 
 class StoryLine(msgspec.Struct):

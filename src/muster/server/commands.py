@@ -145,6 +145,8 @@ class Commands:
         if built.right_size and service.endings is not None:
             job, said = service.endings.right_sized(job, now)
             warnings += said
+        if service.budgets is not None:
+            warnings += service.budgets.check(job)
         job = _run_as(_user_of(person), self._limited(person, job, count, members))
         self._check_possible(job)
         check_tracker(job, self.config.monitor.mlflow_hosts)
@@ -249,6 +251,7 @@ class Commands:
 
     async def release(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
+        self._check_budget(person, job_id, "released")
         return await self._each(
             person,
             job_id,
@@ -277,6 +280,7 @@ class Commands:
 
     async def resume(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
+        self._check_budget(person, job_id, "resumed")
 
         def step(job: JobId, attempt: int) -> Step:
             return Resumed(now, job, attempt), Resume(job, attempt)
@@ -299,6 +303,15 @@ class Commands:
                 reports.take(as_reports(told, one, self._service.now(), self._service.wall()))
         await self._service.durable()
         return self.view(job_id)
+
+    def _check_budget(self, person: Person, job_id: str, what: str) -> None:
+        """What is paused for its budget goes on when that is extended, and not before."""
+        for record in self.found(job_id):
+            self._check_may_act(person, record)
+            entry = record.running or record.waiting
+            spent = None if entry is None else self._service.fold.exhausted(entry.job)
+            if spent is not None:
+                raise IllegalTransition(f"job {job_id} can't be {what}: {spent.because}")
 
     async def _each(
         self, person: Person, job_id: str, step: Callable[[Record], Step | None], cannot: str

@@ -129,7 +129,7 @@ class Changes(msgspec.Struct, frozen=True):
 def changes(old: Config, new: Config) -> Changes:
     """What a new configuration changes. No value is repeated: some are secret."""
     teams = teams_to_set(old.teams(), new)
-    tables = ("policy", "limits", "findings", "mend", "charter", "attention")
+    tables = ("policy", "limits", "findings", "mend", "charter", "attention", "prices", "budgets")
     at_once = [key for name in tables for key in differing(name, old, new)]
     restart = [key for name in ("server", "node", "monitor") for key in differing(name, old, new)]
     sentences = (
@@ -138,6 +138,7 @@ def changes(old: Config, new: Config) -> Changes:
         *(f"team.{name}.require has changed" for name in new.team if _other_require(name, old, new)),
         *(f"what is said of user {name!r} has changed" for name in _others(old.user, new.user)),
         *(f"what is said of channel {name!r} has changed" for name in _others(old.channel, new.channel)),
+        *(f"team {name!r} has another budget now" for name in new.team if _other_budget(name, old, new)),
         *(f"{key} has changed" for key in at_once),
         *(f"{key} has changed, and takes effect when the server is started again" for key in restart),
     )
@@ -174,6 +175,10 @@ def _other_require(team: str, old: Config, new: Config) -> bool:
 
 def _others(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     return [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
+
+
+def _other_budget(team: str, old: Config, new: Config) -> bool:
+    return team in old.team and old.team[team].budget != new.team[team].budget
 
 
 class Watcher:

@@ -27,6 +27,14 @@ from muster.server.config_tables import (
     UserTable,
 )
 from muster.server.config_values import Misfit, Reader, Spec, above_zero, at, or_unlimited, section
+from muster.steward.budget import (
+    PAUSES,
+    BudgetRules,
+    Prices,
+    check_currency,
+    parse_currency,
+    parse_team_budget,
+)
 from muster.steward.mend import MendRules
 from muster.steward.passing import REQUIRES
 from muster.steward.rules import ACTS, Further, Response
@@ -73,6 +81,18 @@ def _mend(value: object) -> MendRules:
     if not 1 < found.factor <= _MOST_FACTOR:
         raise Misfit(f"memory grows by a factor above 1, and of {_MOST_FACTOR} at most", "factor")
     return found
+
+
+def _prices(value: object) -> Prices:
+    found = section(Prices(), _PRICES)(value)
+    if found.currency is None and found != Prices():
+        raise BadInput('prices are in some money; say which, like currency = "EUR"')
+    return found
+
+
+def _by_model(value: object) -> dict[str, float]:
+    """Models have names of all kinds."""
+    return {model: at(model, values.number, price) for model, price in values.table()(value).items()}
 
 
 def _response(key: str) -> Reader[Response]:
@@ -177,6 +197,18 @@ _MEND: Spec = {
     "most_memory": ("most_memory_bytes", values.size),
     "most_gpu_memory": ("most_gpu_memory_bytes", values.size),
 }
+_PRICES: Spec = {
+    "currency": ("currency", lambda value: parse_currency(values.text(value))),
+    "gpu": ("gpu", values.number),
+    "gpus": ("gpus", _by_model),
+    "cpu": ("cpu", values.number),
+    "memory": ("memory", values.number),
+}
+_BUDGETS: Spec = {
+    "pause": ("pause", values.one_of(*PAUSES)),
+    "decide": ("decide_seconds", above_zero(values.span)),
+    "decide_suspended": ("decide_suspended_seconds", above_zero(values.span)),
+}
 _RESPONSE: Spec = {
     "act": ("act", values.one_of(*ACTS)),
     "warnings": ("warnings", values.count),
@@ -216,6 +248,7 @@ _TEAM: Spec = {
     "users": ("users", values.names),
     "leads": ("leads", values.names),
     "require": ("require", values.one_of(*REQUIRES)),
+    "budget": ("budget", lambda value: parse_team_budget(values.text(value))),
 }
 
 
@@ -239,6 +272,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "monitor": (_PERIOD, _HOSTS, *_RETENTION),
     "findings": (*_FINDINGS, *_RESPONSE),
     "mend": tuple(_MEND),
+    "prices": tuple(_PRICES),
+    "budgets": tuple(_BUDGETS),
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
     "charter": tuple(_CHARTER),
@@ -259,6 +294,8 @@ def config_from(raw: object) -> Config:
         at("monitor", _monitor, given.get("monitor", {})),
         at("findings", section(FindingRules(), _FINDINGS), given.get("findings", {})),
         at("mend", _mend, given.get("mend", {})),
+        at("prices", _prices, given.get("prices", {})),
+        at("budgets", section(BudgetRules(), _BUDGETS), given.get("budgets", {})),
         at("team", values.by_name(section(TeamTable(), _TEAM)), given.get("team", {})),
         at("user", values.by_name(user), given.get("user", {})),
         charter=at("charter", section(CharterTable(), _CHARTER), given.get("charter", {})),
@@ -267,6 +304,7 @@ def config_from(raw: object) -> Config:
     )
     for name in config.team:
         _check_place(config, name)
+        _check_budget(config, name)
     _check_users(config)
     _check_names(config)
     _check_channels(config)
@@ -288,6 +326,16 @@ def _check_place(config: Config, team: str) -> None:
         )
     if len(path) > _DEEPEST:
         raise Misfit(f"more than {_DEEPEST} teams would stand above each other", "team", team, "parent")
+
+
+def _check_budget(config: Config, team: str) -> None:
+    budget = config.team[team].budget
+    if budget is None:
+        return
+    try:
+        check_currency(budget, config.prices)
+    except BadInput as error:
+        raise Misfit(str(error), "team", team, "budget") from None
 
 
 def _check_users(config: Config) -> None:
@@ -368,6 +416,8 @@ _SPECS: Mapping[str, Spec] = {
     "mend": _MEND,
     "charter": _CHARTER,
     "attention": post.ATTENTION,
+    "prices": _PRICES,
+    "budgets": _BUDGETS,
 }
 
 

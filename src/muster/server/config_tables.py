@@ -13,6 +13,7 @@ from muster.model.tenancy import ROOT, Quota, Team
 from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_post import Attention, Channel
 from muster.server.config_values import Address
+from muster.steward.budget import Budget, BudgetRules, Prices
 from muster.steward.mend import MendRules
 from muster.steward.passing import Require
 from muster.steward.rules import Rules as FindingRules
@@ -94,6 +95,7 @@ class TeamTable(msgspec.Struct, frozen=True):
     users: tuple[str, ...] | None = None
     leads: tuple[str, ...] = ()
     require: Require | None = None  # None: as the team above says, and at the top ``[charter]``
+    budget: Budget | None = None  # of it and the teams below
 
     def members(self) -> tuple[str, ...]:
         return (*(self.users or ()), *self.leads)
@@ -125,6 +127,8 @@ class Config(msgspec.Struct, frozen=True):
     monitor: Monitor = Monitor()
     findings: FindingRules = FindingRules()
     mend: MendRules = MendRules(tries=2)
+    prices: Prices = Prices()
+    budgets: BudgetRules = BudgetRules()
     team: Mapping[str, TeamTable] = {}
     user: Mapping[str, UserTable] = {}
     charter: CharterTable = CharterTable()

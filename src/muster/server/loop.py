@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from muster.engines.base import Engine
 from muster.model.events import (
+    Amended,
     ArraySubmitted,
     DeviceHealth,
     Event,
@@ -39,6 +40,7 @@ CHANGES = (
     Held,
     Released,
     Withdrawn,
+    Amended,
     Exited,
     Vacated,
     Retried,

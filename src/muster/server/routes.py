@@ -153,6 +153,8 @@ class Routes:
         if view.state is not State.ENDED and view.counts is None:
             view.limits = self._place.limits_of(view.id)
             view.efficiency = self._place.efficiency_of(view.id)
+            if view.budget is not None:
+                view.budget.used = await self._using.used_of(view.id, view.budget.text)
         return view
 
     async def advice(self, call: Call) -> answers.AdviceList:

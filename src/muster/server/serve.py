@@ -40,10 +40,13 @@ from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.service import Service
+from muster.server.stewardship.budgets import Budgets
 from muster.server.stewardship.charters import Charters
+from muster.server.stewardship.dates import Dates
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
 from muster.server.stewardship.exits import Exiting
+from muster.server.stewardship.extending import Extending
 from muster.server.stewardship.post import Post
 from muster.server.stewardship.post_routes import PostRoutes
 from muster.server.trackers import makers
@@ -111,11 +114,14 @@ class _Server:
         assert service.reports is not None
         exiting = Exiting(service, efforts, service.reports)
         self._commands = Commands(service, self._config, efforts)
+        budgets = service.budgets = Budgets(service, self._config)
+        service.views.budget = budgets.view_of
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         steward = [
             *EffortRoutes(service, efforts).table(),
             *Charters(service, self._commands).table(),
             *PostRoutes(service).table(),
+            *Extending(service, lambda who: self._config.limits_of(who.name).time_most_seconds).routes(),
         ]
         when = When(service, np.random.default_rng())
         routes = Routes(service, self._commands, when, self._place, steward)
@@ -127,6 +133,8 @@ class _Server:
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
         efforts.finish()
         post.begin()
+        budgets.begin()
+        Dates(service).begin()
         watching = asyncio.create_task(self._watch())
         try:
             ready(_where(sockets))
@@ -231,6 +239,8 @@ class _Server:
         if self._service.post is not None:
             self._service.post.configure(config)
         self._efforts.most_under_way = config.attention.efforts
+        if self._service.budgets is not None:
+            self._service.budgets.configure(config)
         self._service.set_policy(config.policy())
         log.warning("the configuration has been read again")
 

@@ -44,7 +44,7 @@ from muster.model.events import (
 from muster.model.job import Job, JobId
 from muster.model.message import Message
 from muster.model.node import found_again
-from muster.model.plan import Action, Evict, Plan, Recall, Start, Stop, Suspend
+from muster.model.plan import Action, Evict, Limit, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
 from muster.model.snapshot import Running, Snapshot
 from muster.model.state import State
@@ -63,6 +63,7 @@ from muster.server.metering import Metering
 from muster.server.parcel import Parcel
 from muster.server.people import Directory
 from muster.server.reports import Reports
+from muster.server.stewardship.budgets import Budgets
 from muster.server.stewardship.post import Post
 from muster.server.stewardship.telling import of_mending
 from muster.server.stream import Stream
@@ -105,6 +106,8 @@ class Service(Looking):
         self.reports: Reports | None = None
         self.directory = Directory(Config())  # who there is, by the configuration in force
         self.post: Post | None = None
+        self.when_clock_is_set: list[Callable[[], None]] = []
+        self.budgets: Budgets | None = None
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
@@ -176,6 +179,7 @@ class Service(Looking):
             self._act(Suspend(job_id, attempt))
         elif running.state is State.STOPPING:
             self._act(_last_word(running))
+        self._act(Limit(job_id, attempt, running.job.time_limit_seconds))  # it may have been extended
 
     def _lost(self, running: Running) -> None:
         """The engine has never heard of it, or has forgotten: it is gone."""
@@ -214,6 +218,8 @@ class Service(Looking):
         if abs(ahead - self.fold.wall_ahead_seconds) > _SAME_SECONDS:
             self.fold.wall_ahead_seconds = ahead if abs(ahead) > _SAME_SECONDS else 0.0
             log.warning("the clock is %+.0f s from where it would be had nobody set it", ahead)
+            for see_to_it in self.when_clock_is_set:
+                see_to_it()
             self._wake()
 
     def next_id(self, after: int = 0) -> JobId:

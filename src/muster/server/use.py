@@ -14,15 +14,16 @@ import msgspec
 
 from muster.model.errors import BadInput
 from muster.model.job import JobId
-from muster.model.ledger import MINUTE_SECONDS, By, Entry, Number, over_teams
+from muster.model.ledger import MINUTE_SECONDS, By, Entry, Number, over_teams, spent_in
 from muster.model.resources import NOTHING
 from muster.model.tenancy import ROOT, Tenancy
-from muster.model.units import DAY, MILLI, parse_seconds
+from muster.model.units import DAY, HOUR, MILLI, parse_seconds
 from muster.model.usage import NodeReading, Usage
 from muster.server import answers
 from muster.server.metering import Metering
 from muster.server.service import Service
 from muster.server.use_series import series
+from muster.steward.budget import CPU_HOURS, GPU_HOURS
 from muster.store.journal import Journal
 
 _MOST_ROWS = 1000
@@ -80,6 +81,22 @@ class Using:
                 return answers.Use(asked.by, since, until, _metrics(metering.node), rows, total, more)
 
             return await asyncio.to_thread(answer)
+
+    async def used_of(self, job: JobId, budget: str) -> float | None:
+        """What a living job has used of what its budget counts, in that unit; None: not known, or money."""
+        ledger, now = self._metering.ledger, self._service.now()
+        living = {entry.key: entry for entry in ledger.living if entry.job == job}
+        under_way = [spent_in(m, living[key]) for key in living for m in ledger.series.not_booked(*key, now)]
+        stored = await asyncio.to_thread(self._service.journal.entries_of, {job})
+        spent = [entry.spent for entry in (stored | living).values()] + under_way
+        used, measured = sum((s.used for s in spent), NOTHING), sum((s.measured for s in spent), NOTHING)
+        if budget.endswith(GPU_HOURS):
+            found = _known(used.gpus_milli / MILLI, measured.gpus_milli)
+        elif budget.endswith(CPU_HOURS):
+            found = _known(used.cpus_milli / MILLI, measured.cpus_milli)
+        else:
+            return None
+        return None if found is None else found / HOUR
 
     # --- A job over time ----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from muster.model.plan import Plan
 from muster.model.snapshot import LaneKey, Running, Waiting
 from muster.model.state import State
 from muster.model.units import MILLI, show_seconds
-from muster.server.answers import ArrayView, JobView, Used
+from muster.server.answers import ArrayView, BudgetView, JobView, Used
 from muster.store.fold import Fold
 from muster.store.records import ArrayRecord, Record
 from muster.store.report_rows import spelled
@@ -33,6 +33,7 @@ class Views:
         self.plan = Plan()  # the latest: it has the reasons
         self.metrics: dict[JobId, dict[str, float]] = {}
         self.used: Callable[[Running], Used | None] = lambda _: None
+        self.budget: Callable[[Job], BudgetView | None] = lambda _: None
 
     def live(self, record: Record) -> JobView:
         """A job that has not ended."""
@@ -131,6 +132,7 @@ class Views:
             params=dict(job.params),
             array=ArrayView(job.array.array, job.array.index, job.array.index, 1) if job.array else None,
             answers=job.charter.owner or job.owner,
+            budget=self.budget(job),
         )
 
     @overload

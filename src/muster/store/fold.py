@@ -5,6 +5,7 @@ unless the borrower has said that it is done (``release``). So the single-thread
 and a server may decide in another thread while facts keep coming.
 """
 
+import math
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +51,9 @@ from muster.model.resources import Resources
 from muster.model.room import Hardware, Room, held_by
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
+from muster.model.stewardship import BudgetFreed, BudgetReached
 from muster.model.tenancy import Team, Tenancy
+from muster.steward.held import Holding, holding_of
 from muster.store.mailbox import POSTED, Mailboxes
 from muster.store.records import ArrayRecord, Record, begins_shifted, by_age, end_of, meets
 from muster.store.seats import Seats
@@ -128,7 +131,8 @@ class Fold(Seats):
             raise BadInput(f"there is already a job {job_id}")
 
     def _enter(self, job: Job, lane: LaneKey, asked: Resources, now: float) -> None:
-        waiting = Waiting(job, lane, asked, queued_at=now)
+        job, because = self._unless_spent(job)
+        waiting = Waiting(job, lane, asked, queued_at=now, held_because=because)
         self.records[job.id] = Record(State.HELD if job.held else State.QUEUED, waiting)
         for part in job.gang.parts:
             self._mix.saw(part.shape, part.count)
@@ -149,20 +153,54 @@ class Fold(Seats):
         self._queue(record.waiting)
 
     def _amended(self, event: Amended) -> None:
-        record = self._moved(event.job, event)
-        if record.waiting is not None:
-            waiting = record.waiting
-            self._unqueue(waiting)
-            job = msgspec.structs.replace(waiting.job, charter=event.charter)
-            record.waiting = msgspec.structs.replace(waiting, job=job)
-            self._queue(record.waiting)
+        """Of an array, all members that live have the new charter."""
+        array = self.arrays.get(event.job)
+        if array is None:
+            self._amend(self._moved(event.job, event), event)
             return
-        running = record.running
+        array.template = _amended(array.template, event)
+        start = f"{event.job}_"
+        for job_id, record in self.records.items():
+            if record.outcome is None and job_id.startswith(start):
+                self._amend(record, event)
+
+    def _amend(self, record: Record, event: Amended) -> None:
+        replace, running = msgspec.structs.replace, record.running
+        if record.waiting is not None:
+            job = _amended(record.waiting.job, event)
+            waiting = replace(record.waiting, job=job, lane=LaneKey.of(job))
+            self._stays_in_line(record, waiting)
+            return
         assert running is not None
-        job = msgspec.structs.replace(running.job, charter=event.charter)
-        record.running = running = msgspec.structs.replace(running, job=job)
+        job, ends = _amended(running.job, event), running.latest_end
+        if event.time_limit_seconds is not None:
+            ends = running.placed_at + event.time_limit_seconds
+        self._goes_on_as(record, replace(running, job=job, latest_end=ends))
+
+    def _goes_on_as(self, record: Record, running: Running) -> None:
+        record.running = running
         if running.behind is None:
-            self._running[event.job] = running
+            self._running[running.job.id] = running
+
+    def _stays_in_line(self, record: Record, waiting: Waiting) -> None:
+        """Another value where the one before waits: it keeps its place, and what it was promised."""
+        job_id, before = waiting.job.id, record.waiting
+        assert before is not None
+        record.waiting = waiting
+        if waiting.lane != before.lane and job_id not in self._ineligible:
+            promised = self._promised.get(job_id)
+            self._unqueue(before)
+            self._queue(waiting)
+            if promised is not None:
+                self._promised[job_id] = promised
+            return
+        if job_id in self._ineligible:
+            self._ineligible[job_id] = waiting
+            if job_id in self._timed:
+                self._timed[job_id] = waiting
+            return
+        lane = self._lanes[before.lane]
+        lane[bisect_left(lane, by_age(before), key=by_age)] = waiting
 
     def _withdrawn(self, event: Withdrawn) -> None:
         record = self._moved(event.job, event)
@@ -204,6 +242,7 @@ class Fold(Seats):
             attained_seconds=waiting.attained_seconds,
             done_seconds=waiting.done_seconds,
             behind=event.behind,
+            holds_since=event.at if event.behind is None else None,
         )
         record.waiting, record.running = None, running
         if event.behind is None:
@@ -217,17 +256,56 @@ class Fold(Seats):
         running = record.running
         assert running is not None
         changes: dict[str, Any] = {"state": record.state}
+        if running.holds_since is None and isinstance(event, Started | Suspended | Resumed):
+            changes["holds_since"] = event.at
         if isinstance(event, Started):
             changes["started_at"] = event.at
+        elif isinstance(event, Suspended | Resumed):
+            changes["because"] = (isinstance(event, Suspended) and event.because) or None
         elif isinstance(event, Evicting):
             changes |= {"because": event.because, "in_favour_of": event.in_favour_of, "evicted": True}
             changes["hold"] = event.hold
             self._leaves_for(event.in_favour_of, event.job)
         elif isinstance(event, Stopping):
             changes |= {"because": event.because, "evicted": False, "verdict": event.verdict}
-        record.running = running = msgspec.structs.replace(running, **changes)
-        if running.behind is None:
-            self._running[event.job] = running
+        self._goes_on_as(record, msgspec.structs.replace(running, **changes))
+
+    def _unseat(self, record: Record, now: float) -> Running:
+        running = super()._unseat(record, now)
+        if running.holds_since is not None:
+            job = running.job
+            self.stewardship.spending.left(
+                self._whole(job),
+                job,
+                self._tenancy.path(job.team),
+                self.holding(running),
+                running.holds_since,
+                now,
+            )
+        return running
+
+    def holding(self, running: Running) -> Holding:
+        """What it holds, with the models of its GPUs."""
+        return holding_of(running.held, running.seats, self._model_of)
+
+    def _model_of(self, node: str, device: int) -> str:
+        devices = self._nodes[node].devices
+        return devices[device].model if device < len(devices) else ""  # a node may come back with fewer
+
+    def _whole(self, job: Job) -> JobId:
+        """The job, or the array that it is a member of; a trace has members without one."""
+        return job.array.array if job.array is not None and job.array.array in self.arrays else job.id
+
+    def exhausted(self, job: Job) -> BudgetReached | None:
+        """The budget that keeps a job from starting; None: none does."""
+        return self.stewardship.spending.exhausted(job, self._tenancy.path(job.team))
+
+    def _unless_spent(self, job: Job, because: str = "") -> tuple[Job, str]:
+        """Whatever comes to the queue while its budget is spent is held, and says so."""
+        spent = None if job.held else self.exhausted(job)
+        if spent is None:
+            return job, because
+        return msgspec.structs.replace(job, held=True), spent.because
 
     def _exited(self, event: Exited) -> None:
         record = self._moved(event.job, event)
@@ -249,7 +327,6 @@ class Fold(Seats):
         job = running.job
         if running.hold:
             job = msgspec.structs.replace(job, held=True)
-            record.state = State.HELD
         self._queue_again(record, running, job, event.at, saved)
         if running.because == "compact":
             # It was moved for another's sake: it goes right after it.
@@ -269,12 +346,20 @@ class Fold(Seats):
         job = self._unseat(record, event.at).job
         before = event.attempt - 1
         lane, asked = LaneKey.of(job), job.gang.asked()
-        record.waiting = Waiting(job, lane, asked, attempt=before, queued_at=job.submitted_at)
+        job, because = self._unless_spent(job)
+        if job.held:
+            record.state = State.HELD
+        record.waiting = Waiting(
+            job, lane, asked, attempt=before, queued_at=job.submitted_at, held_because=because
+        )
         self._queue(record.waiting)
 
     def _queue_again(
         self, record: Record, running: Running, job: Job, now: float, done: float, mended: str | None = None
     ) -> None:
+        job, because = self._unless_spent(job, (running.because or "") if running.hold else "")
+        if job.held:
+            record.state = State.HELD
         record.waiting = Waiting(
             job,
             LaneKey.of(job),
@@ -285,7 +370,7 @@ class Fold(Seats):
             done_seconds=done,
             vacated_at=now,
             mended=mended,
-            held_because=running.because or "" if running.hold else "",
+            held_because=because,
         )
         self._queue(record.waiting)
 
@@ -301,6 +386,13 @@ class Fold(Seats):
 
     def _posted(self, event: Event) -> None:
         self.mailboxes.apply(event)
+
+    def _budget_freed(self, event: BudgetFreed) -> None:
+        """Who is still leaving for it only goes back to the queue."""
+        self.stewardship.apply(event)
+        for running in [*self._running.values(), *self.lined_up]:
+            if running.hold and running.because == event.because:
+                self._goes_on_as(self.records[running.job.id], msgspec.structs.replace(running, hold=False))
 
     def _team_set(self, event: TeamSet) -> None:
         teams = {**self._teams, event.team.name: event.team}
@@ -372,6 +464,9 @@ class Fold(Seats):
         self._tell_dependents(job.id, outcome)
         if job.array is not None:
             self._member_ended(job.array.array, outcome)
+        whole = self._whole(job)
+        if whole == job.id or self.outcome_of(whole) is not None:
+            self.stewardship.spending.is_over(whole)
         self._ended_jobs.append(job.id)
         while self._remembers is not None and len(self._ended_jobs) > self._remembers:
             self._forget(self._ended_jobs.popleft())
@@ -544,6 +639,14 @@ class Fold(Seats):
         return len(self._running)
 
 
+def _amended(job: Job, event: Amended) -> Job:
+    limit = event.time_limit_seconds
+    if limit is None:
+        return msgspec.structs.replace(job, charter=event.charter)
+    finite = None if math.isinf(limit) else limit
+    return msgspec.structs.replace(job, charter=event.charter, time_limit_seconds=finite)
+
+
 def _copied(room: Room) -> Room:
     """A copy that goes on with the same log, so that what was remembered about nodes stays good."""
     copy = room.copy()
@@ -578,4 +681,5 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     TeamSet: Fold._team_set,
     **dict.fromkeys(HANDLED, Fold._said),
     **dict.fromkeys(POSTED, Fold._posted),
+    BudgetFreed: Fold._budget_freed,
 }

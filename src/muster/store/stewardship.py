@@ -15,6 +15,10 @@ from muster.model.errors import BadInput, IllegalTransition
 from muster.model.events import Event, Exited, Outcome, Withdrawn
 from muster.model.job import Job
 from muster.model.stewardship import (
+    BudgetFreed,
+    BudgetReached,
+    BudgetWarned,
+    DateWarned,
     Defended,
     Effort,
     EffortAmended,
@@ -28,6 +32,7 @@ from muster.model.stewardship import (
     Told,
     split,
 )
+from muster.store.spending import Spending
 
 _MOST_JOBS_TOLD = 200  # jobs of an effort whose end has a line of its own
 
@@ -46,6 +51,7 @@ class Stewardship(msgspec.Struct):
     stories: dict[str, list[Entry]] = {}
     tallies: dict[str, Tally] = {}
     defences: dict[Subject, list[Defended]] = {}
+    spending: Spending = msgspec.field(default_factory=Spending)
 
     def apply(self, event: Event) -> None:
         """Take a fact in. What can't be raises, and changes nothing."""
@@ -58,6 +64,7 @@ class Stewardship(msgspec.Struct):
             {name: list(story) for name, story in self.stories.items()},
             {name: Tally(tally.living, dict(tally.ended)) for name, tally in self.tallies.items()},
             {subject: list(some) for subject, some in self.defences.items()},
+            self.spending.copied(),
         )
 
     def open_effort(self, name: str) -> Effort:
@@ -107,6 +114,7 @@ class Stewardship(msgspec.Struct):
         )
         said = _with(event.verdict.value, event.because)
         self._tell(event.effort, Entry(event.at, Told.CLOSED, said, event.by))
+        self.spending.closed(event.effort)
 
     def _defended(self, event: Defended) -> None:
         kind, name = split(event.subject)
@@ -115,6 +123,27 @@ class Stewardship(msgspec.Struct):
             self.efforts[name] = replace(effort, charter=event.charter)
             self._tell(name, Entry(event.at, Told.DEFENDED, event.because, event.by))
         self.defences.setdefault(event.subject, []).append(event)
+
+    # --- Budgets and dates --------------------------------------------------------------------------
+
+    def _budget_warned(self, event: BudgetWarned) -> None:
+        self.spending.was_warned(event)
+
+    def _budget_reached(self, event: BudgetReached) -> None:
+        self.spending.was_reached(event)
+        self._tell_of(event.subject, Entry(event.at, Told.PAUSED, event.because))
+
+    def _budget_freed(self, event: BudgetFreed) -> None:
+        self.spending.was_freed(event)
+        self._tell_of(event.subject, Entry(event.at, Told.GOES_ON, "there is budget again"))
+
+    def _date_warned(self, event: DateWarned) -> None:
+        self.spending.was_date_warned(event)
+
+    def _tell_of(self, subject: Subject, entry: Entry) -> None:
+        kind, name = split(subject)
+        if kind == "effort" and name in self.efforts:
+            self._tell(name, entry)
 
     # --- Jobs of efforts ----------------------------------------------------------------------------
 
@@ -165,5 +194,9 @@ _HANDLERS: dict[type[Event], Callable[[Stewardship, Any], None]] = {
     EffortGoesOn: Stewardship._goes_on,
     EffortClosed: Stewardship._closed,
     Defended: Stewardship._defended,
+    BudgetWarned: Stewardship._budget_warned,
+    BudgetReached: Stewardship._budget_reached,
+    BudgetFreed: Stewardship._budget_freed,
+    DateWarned: Stewardship._date_warned,
 }
 HANDLED = tuple(_HANDLERS)

@@ -282,6 +282,17 @@ class Attempt:
                 part.group.thaw()
         self._signal(signal.SIGCONT)
 
+    def limit(self, seconds: float | None) -> None:
+        """Another time limit, or none any more. It may have passed already."""
+        if seconds == self._terms["time_limit_seconds"] or self._told is not None:
+            return
+        self._terms["time_limit_seconds"] = seconds
+        self._host.records.note(self.key, terms=self._terms)
+        for name in ("limit", "notice"):
+            if name in self._timers:
+                self._timers.pop(name).cancel()
+        self._set_time_limit()
+
     def _set_time_limit(self) -> None:
         """The limit is one of running: time that it was suspended is not counted."""
         limit, notice = self._terms["time_limit_seconds"], self._terms["notice"]

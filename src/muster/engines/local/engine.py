@@ -27,7 +27,7 @@ from muster.model.errors import BadInput, MusterError
 from muster.model.events import Event, Exited, Outcome, Resumed, Started, StoodDown, Suspended, Vacated
 from muster.model.job import Job, JobId
 from muster.model.node import Node
-from muster.model.plan import Action, Evict, Start, Stop
+from muster.model.plan import Action, Evict, Limit, Start, Stop
 from muster.model.usage import AtEnd
 
 _ANSWER_SECONDS = 10.0
@@ -112,6 +112,8 @@ class LocalEngine:
                 self._orders[key] = [order]
                 self._let_know(self._channel, order["environment"])
                 self._channel.send(order)
+        elif isinstance(action, Limit):
+            self._channel.send(_order(action))
         elif key in self.running():
             order = _order(action)
             self._orders.setdefault(key, []).append(order)
@@ -360,4 +362,6 @@ def _order(action: Action) -> Message:
         return order | {"do": "stop", "because": action.because, "grace_seconds": action.grace_seconds}
     if isinstance(action, Evict):
         return order | {"do": "evict", "because": action.because}
+    if isinstance(action, Limit):
+        return order | {"do": "limit", "seconds": action.seconds}
     return order | {"do": type(action).__name__.lower()}

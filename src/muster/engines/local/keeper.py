@@ -4,11 +4,12 @@ It outlives the server. It has one thread, the standard library, and a loop that
 the server says something, or a time has come; once a second it looks after what runs, if anything does.
 There is one for each home. With nobody connected and nothing running it goes.
 
-The server says: ``start``, ``recall``, ``stop``, ``evict``, ``suspend``, ``resume``, ``settle`` (the ends of
-these attempts are in the journal), ``know`` (an environment, by its key), ``where`` (which groups and
-processes are theirs) and ``end`` (kill everything and go). The keeper tells: ``hello``, ``started``,
-``stood down``, ``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``, ``where``, and ``refused``
-of a start that comes too late or too early. Who connects is told of all that is not settled, again.
+The server says: ``start``, ``recall``, ``stop``, ``evict``, ``suspend``, ``resume``, ``limit`` (another time
+limit), ``settle`` (the ends of these attempts are in the journal), ``know`` (an environment, by its key),
+``where`` (which groups and processes are theirs) and ``end`` (kill everything and go). The keeper tells:
+``hello``, ``started``, ``stood down``, ``suspended``, ``resumed``, ``exited``, ``vacated``, ``settled``,
+``where``, and ``refused`` of a start that comes too late or too early. Who connects is told of all that is
+not settled, again.
 
 A start may name an attempt that it comes *behind* (see ``line``): it waits until that one is over, and
 follows without a word from the server. Of such changes the server hears a few at a time, unless a line gets
@@ -300,6 +301,8 @@ class Keeper:
             attempt.suspend()
         elif what == "resume":
             attempt.resume()
+        elif what == "limit":
+            attempt.limit(order["seconds"])
 
     def _asked_for(self, order: Message) -> list[Key]:
         return [key for job, attempt in order["attempts"] if (key := (job, attempt)) in self._attempts]
