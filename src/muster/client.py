@@ -165,6 +165,33 @@ class Client:
         """Answer from now on for a job whose owner has left."""
         return self.act(job, "take", {"because": because} if because else None)
 
+    def review(self) -> "View":
+        """What consumes, by whom, defended or not; what stops when."""
+        return self.get("/review")
+
+    def close_review(self) -> "View":
+        """Stops what nobody defends."""
+        return self.post("/review/close", {})
+
+    def reviews(self) -> "list[View]":
+        """Those that are closed, the latest first."""
+        return list(self.get("/reviews")["reviews"])
+
+    def minutes(self, number: int) -> str:
+        """Of a review, as Markdown."""
+        return str(self.get(f"/reviews/{int(number)}")["minutes"])
+
+    def defend(self, what: str, *, because: str, until: str, **more: object) -> "View":
+        """A job, an array or an effort goes on: why, and until when. ``more`` of its charter may change."""
+        given = {key: value for key, value in more.items() if value is not None}
+        body = {"because": because, "until": until, **given}
+        is_job = all(c in "0123456789_[]-," for c in what)
+        return self.post(f"/jobs/{_id(what)}/defend" if is_job else f"/efforts/{_effort(what)}/defend", body)
+
+    def revive(self, job: str, *, because: str, until: str) -> "View":
+        """Brings back what was stopped, as a new job that finds its checkpoints."""
+        return self.act(job, "revive", {"because": because, "until": until})
+
     def act(self, job: str, verb: str, body: "Mapping[str, object] | None" = None) -> "View":
         return self.post(f"/jobs/{_id(job)}/{verb}", body or {})
 
@@ -441,6 +468,17 @@ def _name(node: str) -> str:
     if not node or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in node):
         raise BadInput(f"{node!r} is not a node's name; 'muster node' shows them")
     return node
+
+
+def _effort(name: str) -> str:
+    """A name that is safe in a path, whatever letters it has."""
+    if not name or not name.isprintable() or "/" in name:
+        raise BadInput(f"{name!r} is not an effort's name; 'muster effort ls' shows them")
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-.") else _escaped(c) for c in name)
+
+
+def _escaped(letter: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in letter.encode())
 
 
 def _understood(status: int, text: bytes, where: str) -> "View":

@@ -41,6 +41,9 @@ GROUPS = {
         "effort": "work of many jobs under one charter, and its story",
         "digest": "what needs an answer from you today, and what has happened",
         "attention": "what everybody is asked for: efforts, interruptions, questions",
+        "review": "what consumes, by whom, defended or not; what stops when",
+        "defend": "say why a job or an effort should go on, and until when",
+        "revive": "bring back what was stopped",
     },
     "Serving": {
         "up": "start the server",

@@ -5,7 +5,7 @@ from argparse import Namespace
 
 from muster.cli.output import add_output, add_watch, shown, structured
 from muster.cli.parse import Parser, add_jobs, whole_number
-from muster.cli.table import table
+from muster.cli.table import Cell, table
 from muster.cli.text import one_line, remark
 from muster.cli.views import HEADINGS, WIDE, row
 from muster.client import Client
@@ -61,8 +61,11 @@ def _answer(client: Client, given: Namespace) -> str:
     if said is not None:
         return said
     wide, now = given.output == "wide", time.time()
-    rows = table(WIDE if wide else HEADINGS, [row(view, now, wide=wide) for view in views])
-    return "\n".join([rows, *_found(views)])
+    headings, rows = WIDE if wide else HEADINGS, [row(view, now, wide=wide) for view in views]
+    if any(view.get("review") for view in views):
+        headings = (*headings, " ")
+        rows = [[*cells, _mark(view)] for cells, view in zip(rows, views, strict=True)]
+    return "\n".join([table(headings, rows), *_found(views)])
 
 
 def _found(views: "list[dict[str, Any]]") -> "list[str]":
@@ -72,6 +75,11 @@ def _found(views: "list[dict[str, Any]]") -> "list[str]":
         for view in views
         if view.get("findings") and view["state"] != "ENDED"
     ]
+
+
+def _mark(view: "dict[str, Any]") -> Cell:
+    """Of a job that somebody has to answer for, or it is stopped."""
+    return Cell(f"? {view['review']}" if view.get("review") else " ", "yellow")
 
 
 def _named(client: Client, given: Namespace) -> "list[dict[str, Any]]":

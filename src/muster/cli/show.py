@@ -82,6 +82,7 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("folder", view["cwd"]),
         ("log", view["log"]),
         ("cause", view.get("cause")),
+        ("review", view.get("review")),
         *(("found", said) for said in view.get("findings") or ()),
         *((name, said) for name, said in view.get("efficiency") or ()),
     ]

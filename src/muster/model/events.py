@@ -52,20 +52,25 @@ class ArraySubmitted(Event, frozen=True):
     indices: tuple[int, ...]
     most_at_once: int | None = None
     sweep: tuple[tuple[str, tuple[str, ...]], ...] = ()  # names and the values to try, every combination
+    params: tuple[tuple[tuple[str, str], ...], ...] = ()  # of each member, where they are some of a sweep
 
     def members(self) -> Iterator[Job]:
         """The jobs. With a sweep the last name varies fastest, as an odometer does."""
-        combinations = itertools.product(*(values for _, values in self.sweep))
-        names = [name for name, _ in self.sweep]
-        for index, values in zip(
-            self.indices, itertools.chain(combinations, itertools.repeat(())), strict=False
-        ):
+        template, revives = self.template, self.template.revives
+        for index, params in zip(self.indices, self._params(), strict=False):
             yield msgspec.structs.replace(
-                self.template,
-                id=f"{self.template.id}_{index}",
-                array=ArrayPlace(self.template.id, index, self.most_at_once),
-                params=tuple(zip(names, values, strict=False)),
+                template,
+                id=f"{template.id}_{index}",
+                array=ArrayPlace(template.id, index, self.most_at_once),
+                params=params,
+                revives=None if revives is None else f"{revives}_{index}",
             )
+
+    def _params(self) -> Iterator[tuple[tuple[str, str], ...]]:
+        names = [name for name, _ in self.sweep]
+        combinations = itertools.product(*(values for _, values in self.sweep)) if names else ()
+        tried = (tuple(zip(names, values, strict=True)) for values in combinations)
+        return itertools.chain(self.params or tried, itertools.repeat(()))
 
 
 class Held(Event, frozen=True):

@@ -170,6 +170,7 @@ class Job(msgspec.Struct, frozen=True):
     params: tuple[tuple[str, str], ...] = ()  # of a sweep: what this member tries
     effort: str | None = None  # the larger work that it is part of
     metrics: Metrics | None = None  # where it tells how it is doing; None: nobody said, so ``auto``
+    revives: JobId | None = None  # whose work it goes on with, and whose checkpoints it has
 
 
 def single(

@@ -110,6 +110,7 @@ class JobView(msgspec.Struct):
     efficiency: list[tuple[str, str]] = []  # how well it used what it held: what each is called, what it says
     findings: list[str] = []  # what the steward has found of it
     budget: BudgetView | None = None  # of the job itself; of a member its array's
+    review: str | None = None  # that nobody defends it, and when that is decided
 
 
 class StoryLine(msgspec.Struct):

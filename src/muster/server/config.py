@@ -129,7 +129,7 @@ class Changes(msgspec.Struct, frozen=True):
 def changes(old: Config, new: Config) -> Changes:
     """What a new configuration changes. No value is repeated: some are secret."""
     teams = teams_to_set(old.teams(), new)
-    tables = ("policy", "limits", "findings", "mend", "charter", "attention", "prices", "budgets")
+    tables = ("policy", "limits", "findings", "mend", "charter", "attention", "prices", "budgets", "review")
     at_once = [key for name in tables for key in differing(name, old, new)]
     restart = [key for name in ("server", "node", "monitor") for key in differing(name, old, new)]
     sentences = (

@@ -27,6 +27,7 @@ from muster.server.config_tables import (
     UserTable,
 )
 from muster.server.config_values import Misfit, Reader, Spec, above_zero, at, or_unlimited, section
+from muster.server.stewardship.zones import zone_of
 from muster.steward.budget import (
     PAUSES,
     BudgetRules,
@@ -37,6 +38,8 @@ from muster.steward.budget import (
 )
 from muster.steward.mend import MendRules
 from muster.steward.passing import REQUIRES
+from muster.steward.review.calendar import Schedule, parse_schedule
+from muster.steward.review.rules import ReviewRules
 from muster.steward.rules import ACTS, Further, Response
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
@@ -93,6 +96,23 @@ def _prices(value: object) -> Prices:
 def _by_model(value: object) -> dict[str, float]:
     """Models have names of all kinds."""
     return {model: at(model, values.number, price) for model, price in values.table()(value).items()}
+
+
+def _schedule(value: object) -> Schedule | None:
+    return parse_schedule(values.text(value))
+
+
+def _timezone(value: object) -> str:
+    found = values.text(value)
+    zone_of(found)
+    return found
+
+
+def _review(value: object) -> ReviewRules:
+    found = section(ReviewRules(), _REVIEW)(value)
+    if found.notice_seconds > found.opens_seconds:
+        raise Misfit("it is longer than the review is open; opens says for how long that is", "notice")
+    return found
 
 
 def _response(key: str) -> Reader[Response]:
@@ -234,6 +254,15 @@ _FINDINGS: Spec = {
 _CHARTER: Spec = {
     "require": ("require", values.one_of(*REQUIRES)),
 }
+_REVIEW: Spec = {
+    "schedule": ("schedule", _schedule),
+    "opens": ("opens_seconds", above_zero(values.span)),
+    "notice": ("notice_seconds", above_zero(values.span)),
+    "revive": ("revive_seconds", above_zero(values.span)),
+    "silent": ("silent_seconds", above_zero(values.span)),
+    "longest": ("longest_seconds", above_zero(values.span)),
+    "timezone": ("timezone", _timezone),
+}
 _QUOTA: Spec = {
     "gpus": ("gpus_milli", values.milli),
     "cpus": ("cpus_milli", values.milli),
@@ -274,6 +303,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "mend": tuple(_MEND),
     "prices": tuple(_PRICES),
     "budgets": tuple(_BUDGETS),
+    "review": tuple(_REVIEW),
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
     "charter": tuple(_CHARTER),
@@ -301,6 +331,7 @@ def config_from(raw: object) -> Config:
         charter=at("charter", section(CharterTable(), _CHARTER), given.get("charter", {})),
         attention=at("attention", section(post.Attention(), post.ATTENTION), given.get("attention", {})),
         channel=at("channel", post.channels, given.get("channel", {})),
+        review=at("review", _review, given.get("review", {})),
     )
     for name in config.team:
         _check_place(config, name)
@@ -418,6 +449,7 @@ _SPECS: Mapping[str, Spec] = {
     "attention": post.ATTENTION,
     "prices": _PRICES,
     "budgets": _BUDGETS,
+    "review": _REVIEW,
 }
 
 

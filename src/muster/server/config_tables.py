@@ -16,6 +16,7 @@ from muster.server.config_values import Address
 from muster.steward.budget import Budget, BudgetRules, Prices
 from muster.steward.mend import MendRules
 from muster.steward.passing import Require
+from muster.steward.review.rules import ReviewRules
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
 
@@ -134,6 +135,7 @@ class Config(msgspec.Struct, frozen=True):
     charter: CharterTable = CharterTable()
     attention: Attention = Attention()
     channel: Mapping[str, Channel] = {}
+    review: ReviewRules = ReviewRules()
 
     def policy(self) -> Policy:
         return tuned(preset(self.rules.preset), dict(self.rules.knobs))

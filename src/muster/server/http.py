@@ -83,6 +83,7 @@ class App:
         questions_for: Callable[[Person], int] = lambda _: 0,
     ) -> None:
         self._identify, self._questions_for = identify, questions_for
+        self.heard_of: Callable[[Person, Route], None] = lambda *_: None  # everybody who calls
         self._routes: dict[tuple[str, ...], dict[str, Route]] = {}
         self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
         for route in routes:
@@ -96,6 +97,7 @@ class App:
         try:
             route, values = self._found(scope["method"], scope["raw_path"].decode("latin-1"))
             call = await self._understood(route, values, scope, receive)
+            self.heard_of(call.person, route)
             answer = await route.handler(call)
             more = self._questions(call.person)
             if isinstance(answer, Streamed):

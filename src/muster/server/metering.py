@@ -285,7 +285,8 @@ class Metering:
 
 def _attended(running: Running, parts: list[dict[str, object]]) -> Attended:
     seen = tuple(msgspec.convert(part, PartSeen) for part in parts)
-    return Attended(running.job.id, running.attempt, seen, _devices_of(running))
+    job = running.job
+    return Attended(job.id, running.attempt, seen, _devices_of(running), job.revives)
 
 
 def _devices_of(running: Running) -> tuple[int, ...]:

@@ -158,6 +158,15 @@ def may_act_on(
     return person.role == "lead" and any(team in person.leads for team in tenancy.path(job_team))
 
 
+def answers_for(config: Config, team: str, owner_of_server: str) -> tuple[str, ...]:
+    """Who is asked about work that has lost its owner: the leads nearest above, or else the admins."""
+    for one in config.above(team):
+        if config.team[one].leads:
+            return config.team[one].leads
+    admins = tuple(name for name, user in config.user.items() if user.role == "admin")
+    return admins or (owner_of_server,)
+
+
 # Whoever may stop a job may see what it says, and nobody else: a log holds what its owner would not show.
 may_read_log = may_act_on
 

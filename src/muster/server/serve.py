@@ -40,15 +40,7 @@ from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.service import Service
-from muster.server.stewardship.budgets import Budgets
-from muster.server.stewardship.charters import Charters
-from muster.server.stewardship.dates import Dates
-from muster.server.stewardship.effort_routes import EffortRoutes
-from muster.server.stewardship.efforts import Efforts
-from muster.server.stewardship.exits import Exiting
-from muster.server.stewardship.extending import Extending
-from muster.server.stewardship.post import Post
-from muster.server.stewardship.post_routes import PostRoutes
+from muster.server.stewardship.steward import Steward
 from muster.server.trackers import makers
 from muster.server.watching import Watching
 from muster.server.when import When
@@ -110,39 +102,25 @@ class _Server:
         service.directory = self._directory()
         self._watch_store(service)
         self._meter(service)
-        efforts = self._efforts = Efforts(service, self._config.attention.efforts)
         assert service.reports is not None
-        exiting = Exiting(service, efforts, service.reports)
-        self._commands = Commands(service, self._config, efforts)
-        budgets = service.budgets = Budgets(service, self._config)
-        service.views.budget = budgets.view_of
+        steward = self._steward = Steward(service, self._config, self._home, service.reports)
+        self._commands = Commands(service, self._config, steward.efforts)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
-        steward = [
-            *EffortRoutes(service, efforts).table(),
-            *Charters(service, self._commands).table(),
-            *PostRoutes(service).table(),
-            *Extending(service, lambda who: self._config.limits_of(who.name).time_most_seconds).routes(),
-        ]
         when = When(service, np.random.default_rng())
-        routes = Routes(service, self._commands, when, self._place, steward)
-        post = service.post = Post(service, self._config)
-        service.tell = post.tell
-        app = App(routes.table(), self._identity(), lambda asking: post.questions_for(asking.name))
+        routes = Routes(service, self._commands, when, self._place, steward.table(self._commands))
+        app = App(routes.table(), self._identity(), steward.questions_for)
+        app.heard_of = steward.heard_of
         self._uvicorn = _Uvicorn(_uvicorn_config(app), service.stream.close)
         sockets = self._sockets()
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
-        efforts.finish()
-        post.begin()
-        budgets.begin()
-        Dates(service).begin()
+        steward.begin()
         watching = asyncio.create_task(self._watch())
         try:
             ready(_where(sockets))
             await self._uvicorn.serve(sockets)
         finally:
             watching.cancel()
-            exiting.end()
-            await post.finish()
+            await steward.end()
             service.end()
             engine.close()
             with suppress(FileNotFoundError):
@@ -217,6 +195,7 @@ class _Server:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             self._service.look_at_the_wall()
+            self._steward.look()
             found = self._watcher.poll()
             if isinstance(found, BadConfig):
                 log.error("%s; the configuration before stays in force", found)
@@ -236,11 +215,7 @@ class _Server:
         self._watching.rules = config.findings
         if self._service.endings is not None:
             self._service.endings.rules = config.mend
-        if self._service.post is not None:
-            self._service.post.configure(config)
-        self._efforts.most_under_way = config.attention.efforts
-        if self._service.budgets is not None:
-            self._service.budgets.configure(config)
+        self._steward.configure(config)
         self._service.set_policy(config.policy())
         log.warning("the configuration has been read again")
 

@@ -65,6 +65,7 @@ from muster.server.people import Directory
 from muster.server.reports import Reports
 from muster.server.stewardship.budgets import Budgets
 from muster.server.stewardship.post import Post
+from muster.server.stewardship.review import Reviewing
 from muster.server.stewardship.telling import of_mending
 from muster.server.stream import Stream
 from muster.server.upkeep import draining
@@ -99,6 +100,7 @@ class Service(Looking):
         self.endings: Endings | None = None
         self._judged: tuple[JobId, int, Cause | None] | None = None  # the last attempt that was
         self.watching: Watching | None = None
+        self.reviewing: Reviewing | None = None
         # Who was told to end by its charter has that verdict; the steward may have one of its own end.
         self.verdict: Judge = lambda running, _: (running.verdict, running.because or "")
         self.tell: Callable[[Message], None] = lambda message: log.info("%s", message)

@@ -49,7 +49,9 @@ class Signs:
             key, count = (one.job, one.attempt), len(one.parts)
             names = [log_name(*key, index, count) for index in range(count)]
             self._compare(key, "log", float(sum(_size(f"{self._logs}/{name}") for name in names)))
-            self._compare(key, "checkpoint", _newest(f"{self._logs}/{one.job}/checkpoint"))
+            self._compare(
+                key, "checkpoint", _newest(f"{self._logs}/{one.checkpoint_of or one.job}/checkpoint")
+            )
 
     def _compare(self, key: Key, kind: Progress, found: float) -> None:
         """Any change is a sign: a file that was written after the clock was set back looks older."""

@@ -34,6 +34,7 @@ class Views:
         self.metrics: dict[JobId, dict[str, float]] = {}
         self.used: Callable[[Running], Used | None] = lambda _: None
         self.budget: Callable[[Job], BudgetView | None] = lambda _: None
+        self.review: Callable[[Job], str | None] = lambda _: None
 
     def live(self, record: Record) -> JobView:
         """A job that has not ended."""
@@ -52,7 +53,7 @@ class Views:
         view.reason = how_it_ended(event, record, because)
         view.verdict = event.verdict
         view.metrics = {**spelled(self.metrics.pop(view.id, {}))}
-        view.used = None  # it uses nothing any more
+        view.used = view.review = None  # it uses nothing any more, and nobody has to answer for it
         return view
 
     def _waiting(self, waiting: Waiting, state: State) -> JobView:
@@ -133,6 +134,7 @@ class Views:
             array=ArrayView(job.array.array, job.array.index, job.array.index, 1) if job.array else None,
             answers=job.charter.owner or job.owner,
             budget=self.budget(job),
+            review=self.review(job) if state is not State.ENDED else None,
         )
 
     @overload

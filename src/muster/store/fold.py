@@ -48,10 +48,11 @@ from muster.model.mix import MixCounter
 from muster.model.node import Node
 from muster.model.policy import ROTATING, Policy
 from muster.model.resources import Resources
+from muster.model.review import of_work
 from muster.model.room import Hardware, Room, held_by
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
-from muster.model.stewardship import BudgetFreed, BudgetReached
+from muster.model.stewardship import BudgetFreed, BudgetReached, Defended, split
 from muster.model.tenancy import Team, Tenancy
 from muster.steward.held import Holding, holding_of
 from muster.store.mailbox import POSTED, Mailboxes
@@ -201,6 +202,24 @@ class Fold(Seats):
             return
         lane = self._lanes[before.lane]
         lane[bisect_left(lane, by_age(before), key=by_age)] = waiting
+
+    def _defended(self, event: Defended) -> None:
+        """A job, or an array with all of its members, goes on under the charter that goes with it."""
+        kind, name = split(event.subject)
+        if kind == "job":
+            self._defended_job(name, event)
+        self.stewardship.apply(event)
+
+    def _defended_job(self, job_id: JobId, event: Defended) -> None:
+        record = self.records.get(job_id)
+        found = [record] if record else [r for j, r in self.records.items() if j.startswith(f"{job_id}_")]
+        entry = next((entry for r in found if (entry := r.waiting or r.running)), None)
+        if entry is None:
+            raise IllegalTransition(f"job {job_id} has ended, or is not known; it can't be defended")
+        self._amended(Amended(event.at, job_id, event.charter, event.by, event.because))
+        if entry.job.effort is None:
+            work = of_work(entry.job.owner, entry.job.name, event.charter.purpose)
+            self.stewardship.defended_as(work, event)
 
     def _withdrawn(self, event: Withdrawn) -> None:
         record = self._moved(event.job, event)
@@ -682,4 +701,5 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     **dict.fromkeys(HANDLED, Fold._said),
     **dict.fromkeys(POSTED, Fold._posted),
     BudgetFreed: Fold._budget_freed,
+    Defended: Fold._defended,
 }

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from muster.model.events import Event
 from muster.model.job import JobId
 from muster.model.post import Settled
+from muster.model.review import ReviewOpened
 from muster.model.stewardship import Defended
 from muster.store.report_reads import ReportReads
 from muster.store.rows import EndedJob, Estimate, Token
@@ -17,7 +18,7 @@ from muster.store.usage_reads import UsageReads
 
 # Every kind that there is, so that none can be written and not be read.
 _KINDS = tuple(Event.__subclasses__())
-assert {Defended, Settled} <= set(_KINDS)  # those of people, and of the post, are in modules of their own
+assert {Defended, ReviewOpened, Settled} <= set(_KINDS)  # of people, of reviews and of the post
 decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[_KINDS]).decode  # noqa: UP007
 
 
@@ -37,9 +38,12 @@ class Reads(UsageReads, ReportReads):
         team: str | None = None,
         array_id: str | None = None,
         before: tuple[float, JobId] | None = None,
+        since: float | None = None,
     ) -> list[EndedJob]:
         """The latest that ended, the newest first; ``before``: go on after this one's end and id."""
         query = select(jobs).where(*_chosen(owner, team, array_id))
+        if since is not None:
+            query = query.where(jobs.c.ended_at >= since)
         if before is not None:
             ended_at, job_id = before
             same_instant = and_(jobs.c.ended_at == ended_at, jobs.c.id < job_id)

@@ -32,6 +32,7 @@ from muster.model.stewardship import (
     Told,
     split,
 )
+from muster.store.reviews import REVIEWED, Reviews
 from muster.store.spending import Spending
 
 _MOST_JOBS_TOLD = 200  # jobs of an effort whose end has a line of its own
@@ -52,6 +53,7 @@ class Stewardship(msgspec.Struct):
     tallies: dict[str, Tally] = {}
     defences: dict[Subject, list[Defended]] = {}
     spending: Spending = msgspec.field(default_factory=Spending)
+    reviews: Reviews = msgspec.field(default_factory=Reviews)
 
     def apply(self, event: Event) -> None:
         """Take a fact in. What can't be raises, and changes nothing."""
@@ -65,6 +67,7 @@ class Stewardship(msgspec.Struct):
             {name: Tally(tally.living, dict(tally.ended)) for name, tally in self.tallies.items()},
             {subject: list(some) for subject, some in self.defences.items()},
             self.spending.copied(),
+            self.reviews.copied(),
         )
 
     def open_effort(self, name: str) -> Effort:
@@ -145,19 +148,30 @@ class Stewardship(msgspec.Struct):
         if kind == "effort" and name in self.efforts:
             self._tell(name, entry)
 
+    def defended_as(self, subject: Subject, event: Defended) -> None:
+        """What was defended goes by another name as well: it may be submitted again."""
+        self.defences.setdefault(subject, []).append(event)
+
+    def _reviewed(self, event: Event) -> None:
+        self.reviews.apply(event)
+
     # --- Jobs of efforts ----------------------------------------------------------------------------
 
     def entered(self, job: Job) -> None:
+        if job.revives is not None:
+            self.reviews.entered(job)
         if job.effort in self.tallies:
             self.tallies[job.effort].living += 1
 
     def ended(self, job: Job, outcome: Outcome, event: Exited | Withdrawn, verdict: Verdict | None) -> None:
-        """A job is over: its effort remembers how."""
+        """A job is over: its effort remembers how, and whether it could go on."""
+        taken_back = isinstance(event, Withdrawn) and event.taken_back
+        self.reviews.ended(job, event.at, verdict, taken_back=taken_back)
         tally = self.tallies.get(job.effort) if job.effort else None
         if tally is None or job.effort is None:
             return
         tally.living -= 1
-        if isinstance(event, Withdrawn) and event.taken_back:
+        if taken_back:
             return
         how = verdict.value if verdict else outcome.value.lower()
         tally.ended[how] = tally.ended.get(how, 0) + 1
@@ -198,5 +212,6 @@ _HANDLERS: dict[type[Event], Callable[[Stewardship, Any], None]] = {
     BudgetReached: Stewardship._budget_reached,
     BudgetFreed: Stewardship._budget_freed,
     DateWarned: Stewardship._date_warned,
+    **dict.fromkeys(REVIEWED, Stewardship._reviewed),
 }
 HANDLED = tuple(_HANDLERS)

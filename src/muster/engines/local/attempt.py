@@ -139,7 +139,8 @@ class Attempt:
         if order["script"] is not None:
             folder.write(f"{self.key[1]}.script", order["script"], 0o700)
         if order["checkpoint"] is not None:
-            folder.make("checkpoint")
+            whose = order.get("checkpoint_of", self.key[0])  # a server of an older version does not say
+            logs.Folder(self._host.logs, whose, owner).make("checkpoint")
         self._scratch.make(folder)
 
     def _open_logs(self, order: Message, owner: Person | None, before: "Attempt | None") -> list[logs.Log]:

@@ -44,6 +44,7 @@ def start_order(
         "notice": _notice(run.notice),
         "time_limit_seconds": job.time_limit_seconds,
         "checkpoint": _checkpoint(job.checkpoint),
+        "checkpoint_of": job.revives or job.id,
         "scratch": [kept for kept in scratch if kept is not None],
         "environment": run.environment,
         "variables": _variables(job, action.attempt, home) | _tracker(job, action.attempt, home, environment),
@@ -96,12 +97,12 @@ def _checkpoint(kept: Checkpoint | None) -> Message | None:
 
 def _variables(job: Job, attempt: int, home: Home) -> dict[str, str]:
     """What every part finds in its environment."""
-    folder = f"{home.logs}/{job.id}"
+    folder, kept = f"{home.logs}/{job.id}", f"{home.logs}/{job.revives or job.id}"
     variables = {
         "MUSTER_JOB_ID": job.id,
         "MUSTER_ATTEMPT": str(attempt),
         "MUSTER_HOME": str(home.path),
-        "MUSTER_CHECKPOINT_DIR": f"{folder}/checkpoint",
+        "MUSTER_CHECKPOINT_DIR": f"{kept}/checkpoint",
         "MUSTER_STOP_FILE": f"{folder}/{attempt}.stop",
         "SLURM_JOB_ID": job.id,
     }

@@ -33,6 +33,7 @@ class Attended(msgspec.Struct, frozen=True):
     attempt: int
     parts: tuple[PartSeen, ...]
     devices: tuple[int, ...] = ()  # those that it holds, by number
+    checkpoint_of: JobId | None = None  # in whose folder it saves; None: its own
 
 
 class Readings(msgspec.Struct, frozen=True):
