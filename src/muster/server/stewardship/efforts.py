@@ -51,6 +51,8 @@ class Efforts:
         self, person: Person, name: str, options: Mapping[str, Any], *, first_wins: bool, pausing: str | None
     ) -> Effort:
         name = parse_name(name)
+        if name.replace("_", "").isdigit():
+            raise BadInput(f"{name!r} would be taken for a job; give the effort a name with a letter in it")
         now, said = self._service.now(), dict(options)
         team = parse_name(said.pop("team")) if said.get("team") else default_team(person)
         charter = self._charter(person, Charter(owner=person.name), said)

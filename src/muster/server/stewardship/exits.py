@@ -302,8 +302,8 @@ class Exiting:
         else:
             reported = bool(self._service.views.metrics.get(job.id))
             verdict, because = _by_itself(job.charter, event.outcome, reported=reported)
-        if verdict is not None:
-            self._announce(job, verdict, because)
+        if verdict in (Verdict.WON, Verdict.LOST) or (verdict and running.verdict is None):
+            self._announce(job, verdict, because)  # of the others, who ended it has told
         return verdict, because
 
     def _announce(self, job: Job, verdict: Verdict, because: str) -> None:

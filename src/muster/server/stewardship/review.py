@@ -22,7 +22,7 @@ from muster.model.job import Job, JobId
 from muster.model.message import Message
 from muster.model.plan import Action
 from muster.model.review import PersonSeen, ReviewClosed, ReviewListed, ReviewOpened, ReviewPostponed
-from muster.model.stewardship import Subject, of_effort, of_job
+from muster.model.stewardship import EffortPaused, Subject, of_effort, of_job, split
 from muster.model.units import DAY, MINUTE, WEEK, show_seconds
 from muster.server.stewardship.ending import end
 from muster.server.stewardship.words import asked, told_of_stop
@@ -237,9 +237,19 @@ class Reviewing:
         text = minutes(self._meeting(review, by), seen.items, close, self.wall.said)
         self._service.note(ReviewClosed(now, review.number, by, stopped, text))
         self._tell_of_stops(close)
+        self._pause_efforts(review.number, close)
         self._stop(review.number, [one.job for one in stopped])
         self._write(self.reviews.past[review.number])
         self._forget_looks()
+
+    def _pause_efforts(self, number: int, close: Close) -> None:
+        """Nothing more of what nobody defends is started."""
+        efforts = self._service.fold.stewardship.efforts
+        for item in close.stopped:
+            kind, name = split(item.subject)
+            if kind == "effort" and efforts[name].is_open and efforts[name].paused is None:
+                said = f"nobody defended it at review {number}"
+                self._service.note(EffortPaused(self._service.now(), name, "muster", said))
 
     def check_closable(self) -> Review:
         """The one that is open and whose notice has passed; or why there is none."""
