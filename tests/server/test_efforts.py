@@ -92,6 +92,20 @@ def test_a_story_says_who_did_what_and_why(client: Client) -> None:
     assert story[-1]["text"] == "budget none → 12 GPUh: two more epochs"
 
 
+def test_a_budget_can_be_extended_by_an_amount(client: Client) -> None:
+    opened(client, "more")
+    for budget, then in (("10GPUh", "10 GPUh"), ("+2GPUh", "12 GPUh")):
+        view = client.on_effort("more", "extend", {"charter": {"budget": budget}, "because": "two epochs"})
+        assert (view["budget"], view["spent"]["share"]) == (then, 0.0)
+    with pytest.raises(Refused, match="say why"):
+        client.on_effort("more", "extend", {"charter": {"budget": "+2GPUh"}, "because": " "})
+
+
+def test_a_name_that_could_be_a_job_is_refused(client: Client) -> None:
+    with pytest.raises(Refused, match="taken for a job"):
+        opened(client, "12")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -125,11 +125,19 @@ def _row(view: "View") -> list[Cell]:
         Cell(view["owner"]),
         Cell(view["team"]),
         Cell(view["living"]),
-        Cell(view["budget"]),
+        Cell(_budget(view)),
         Cell(shortened(view["purpose"] or "", _PURPOSE_LETTERS)),
         Cell(_ends(view)),
         Cell(state, {"open": "green", "won": "green", "paused": "cyan"}.get(state, "yellow")),
     ]
+
+
+def _budget(view: "View") -> str | None:
+    """What of it is spent."""
+    spent = view["spent"]
+    return (
+        view["budget"] if spent is None else f"{spent['spent']:.3g} of {spent['text']} ({spent['share']:.0%})"
+    )
 
 
 def _ends(view: "View") -> str | None:
@@ -149,7 +157,7 @@ def _told(view: "View") -> str:
             ("owner", f"{view['owner']} in {view['team']}" if view["team"] else view["owner"]),
             ("success", "; or ".join(view["success"])),
             ("failure", "; or ".join(view["failure"])),
-            ("budget", view["budget"]),
+            ("budget", _budget(view)),
             ("until", None if view["until"] is None else clock(view["until"], time.time())),
             ("jobs", f"{view['living']:,} live" + (f", {ended}" if ended else "")),
         ]

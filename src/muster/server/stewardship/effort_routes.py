@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from muster.model.charter import Verdict
-from muster.model.stewardship import Effort
+from muster.model.stewardship import Effort, of_effort
+from muster.server.answers import BudgetView, EffortView, StoryLine
 from muster.server.answers import Efforts as EffortList
-from muster.server.answers import EffortView, StoryLine
 from muster.server.http import Call, Route
 from muster.server.service import Service
 from muster.server.stewardship.efforts import Efforts
@@ -100,6 +100,7 @@ class EffortRoutes:
             success=list(charter.success),
             failure=list(charter.failure),
             budget=charter.budget,
+            spent=self._spent(effort),
             until=charter.until,
             first_wins=effort.first_wins,
             opened_at=effort.opened_at,
@@ -111,6 +112,10 @@ class EffortRoutes:
             living=tally.living,
             ended=dict(tally.ended),
         )
+
+    def _spent(self, effort: Effort) -> BudgetView | None:
+        budgets = self._service.budgets
+        return None if budgets is None else budgets.view(of_effort(effort.name))
 
     def _whole(self, effort: Effort) -> EffortView:
         view = self._view(effort)

@@ -24,6 +24,7 @@ from muster.model.stewardship import (
     EffortNoted,
     EffortOpened,
     EffortPaused,
+    of_effort,
 )
 from muster.model.tenancy import ROOT
 from muster.server.errors import Forbidden, NotFound
@@ -31,6 +32,8 @@ from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.server.stewardship import ending
 from muster.server.stewardship.door import present_owner
+from muster.server.stewardship.extending import new_date
+from muster.steward.budget import extended
 from muster.store.records import Record
 from muster.store.stewardship import Stewardship
 
@@ -95,11 +98,14 @@ class Efforts:
         effort = self._acted_on(person, name)
         if not because.strip():
             raise BadInput('say why, for those who read its story later: --because "…"')
-        charter = self._charter(person, effort.charter, options)
+        charter = self._extended(person, effort.charter, dict(options))
         if charter == effort.charter:
             raise BadInput(
                 "nothing would change; say what: --budget, --until, --owner, --for, --success, --fail"
             )
+        budgets = self._service.budgets
+        if budgets is not None and charter.budget and charter.budget != effort.charter.budget:
+            budgets.check_extension(of_effort(name), charter.budget)
         self._service.note(EffortAmended(self._service.now(), name, charter, person.name, because.strip()))
         await self._service.durable()
         return self.found(name)
@@ -226,6 +232,14 @@ class Efforts:
         if asked.owner is not None:
             said["owner"] = present_owner(asked.owner, person, self._service.directory)
         return replace(before, **said)
+
+    def _extended(self, person: Person, before: Charter, options: dict[str, Any]) -> Charter:
+        """Budget and date may be more of what they were: ``+100GPUh``, ``+7d``."""
+        budget, until = options.pop("budget", None), options.pop("until", None)
+        charter = self._charter(person, before, options)
+        if until is not None:
+            until = new_date(str(until), charter.until, self._service.wall())
+        return extended(charter, budget=None if budget is None else str(budget), until=until)
 
     def _check_attention(self, person: Person, owner: str, pausing: str | None) -> Effort | None:
         """Whether the owner can answer for one more; the effort that pauses for it, if one was named."""
