@@ -71,7 +71,8 @@ def test_what_cant_wait_is_sent_at_once_and_not_again_after_a_crash(server: Serv
         told(server, message(urgent=True), message(about="job:2"))
         server.start()
         until(lambda: receiver.received, "the message")
-        until(lambda: _interruptions(server) == 1, "it to be written down")
+        until(lambda: _interruptions(server) == 1, "it to be noted")
+        server.sh("true")  # is answered when it is durable, and with it all that was noted before
         server.kill()
         server.start()
         assert questions(server) == [1, 2]

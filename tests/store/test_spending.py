@@ -51,7 +51,7 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.luck, self.now = Random(seed), 1_700_000_000.0
-        self.fold, self.ledger = Fold(Policy()), Ledger(effort_of=lambda job: job.effort)
+        self.fold, self.ledger = Fold(Policy()), Ledger()
         self.attempts: dict[str, int] = {}
         models = ("A40", "H100", "A40", "H100")
         devices = tuple(Device(model) for model in models)

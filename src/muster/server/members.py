@@ -89,8 +89,10 @@ def is_over(service: Service, one: JobId) -> bool:
 
 
 def _past(service: Service, array: JobId) -> list[JobId]:
-    """The members of an array that have ended, as the store knows them."""
-    return sorted((row.id for row in service.journal.jobs_ended(_MOST_MEMBERS, array_id=array)), key=_index)
+    """The members of an array that have ended; of the last, the store may not know yet."""
+    found = {row.id for row in service.journal.jobs_ended(_MOST_MEMBERS, array_id=array)}
+    found.update(one.id for one in service.recent.values() if one.array is not None and one.array.id == array)
+    return sorted(found, key=_index)
 
 
 def _as_one(service: Service, job_id: str, ids: list[JobId]) -> JobView:

@@ -23,10 +23,9 @@ from muster.model.events import Event, Exited, Retried, Started, Vacated, Withdr
 from muster.model.job import Job, JobId
 from muster.model.ledger import Key
 from muster.model.report import Report
-from muster.model.run import How
 from muster.model.snapshot import Running
 from muster.monitor.reports.gather import Gatherer
-from muster.monitor.reports.sources import OUTPUT, Maker, Teller, source_of
+from muster.monitor.reports.sources import OUTPUT, Teller, source_of
 from muster.server.metering import Metering
 from muster.server.views import Views
 from muster.store.fold import Fold
@@ -85,7 +84,7 @@ class Reports:
         self.on_reports: Callable[[list[Report]], None] | None = None  # of attempts that live
         self.on_begin: Callable[[], None] | None = None  # of who goes by what was kept
         self.wants_soon: Callable[[Job], bool] = has_exits
-        self.makers: Mapping[How, Maker] = OUTPUT
+        self.makers = dict(OUTPUT)
         self._loop = asyncio.get_running_loop()
         self._gatherer = Gatherer(service.engine.now, self._news)
         self._seen: dict[Key, _Seen] = {}

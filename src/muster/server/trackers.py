@@ -18,7 +18,7 @@ Environment = Callable[[str], Mapping[str, str]]  # that was kept under a key
 Hosts = Callable[[], tuple[str, ...]]  # that the configuration names now
 
 
-def makers(home: Home, environment: Environment, hosts: Hosts) -> Mapping[How, Maker]:
+def makers(home: Home, environment: Environment, hosts: Hosts) -> dict[How, Maker]:
     """Of all sources that there are."""
     here = mark(home)
 
