@@ -156,3 +156,12 @@ def test_the_command_line_opens_shows_and_closes(server: Server) -> None:
     assert (unsure.returncode, "--won or --lost" in unsure.stderr) == (2, True)
     assert server.muster("effort", "close", "cli", "--won").returncode == 0
     assert "won" in server.muster("effort", "ls", "-a").stdout
+
+
+def test_why_tells_what_is_spent_of_the_budgets_that_a_job_is_under(client: Client) -> None:
+    opened(client, "why")
+    client.on_effort("why", "extend", {"charter": {"budget": "10GPUh"}, "because": "two epochs"})
+    job = str(client.submit(["true"], effort="why", hold=True, budget="2GPUh")["id"])
+    told = client.why(job)["text"]
+    assert "budget   ok    0 of 2 GPUh spent by it" in told
+    assert "budget   ok    0 of 10 GPUh spent by why" in told

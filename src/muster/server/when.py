@@ -5,7 +5,7 @@ Each takes a snapshot of its own and a thread, so that nothing waits for it.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TypeVar
@@ -15,12 +15,15 @@ from numpy.random import Generator
 
 from muster.model.job import Job, JobId
 from muster.model.state import State
+from muster.model.stewardship import split
 from muster.server import answers
 from muster.server.outlook import forecast as forecasts
 from muster.server.outlook.explain import Explanation, explain, explain_ended
 from muster.server.service import Service
+from muster.server.stewardship.subjects import job_named
 from muster.store.records import Record
 from muster.store.rows import Estimate
+from muster.store.spending import subjects_of
 
 T = TypeVar("T")
 _SETTLED = 1000  # past estimates that accuracy is told from
@@ -41,6 +44,7 @@ class When:
         job_id = view.id if view.counts is None else _next(among)
         snap, plan, policy, now = service.fold.snapshot(), service.plan, service.policy, service.now()
         ahead = service.fold.wall_ahead_seconds
+        beside = tuple(self._budgets_of(job_id))
 
         def answer() -> Explanation:
             return explain(
@@ -52,11 +56,25 @@ class When:
                 rng=self._rng,
                 clock=time.perf_counter,
                 show_time=lambda at: show_time(at + ahead),
+                beside=beside,
             )
 
         found = await self._apart(answer)
         self._remember(job_id, found.estimate, now)
         return _why(found, ahead)
+
+    def _budgets_of(self, job_id: JobId) -> Iterator[str]:
+        """What is spent of all budgets that it is under."""
+        fold, budgets = self._service.fold, self._service.budgets
+        job = job_named(fold, job_id)
+        if job is None or budgets is None:
+            return
+        for subject in subjects_of(job, fold.tenancy.path(job.team)):
+            view = budgets.view(subject)
+            if view is not None:
+                whose = "it" if split(subject)[0] == "job" else split(subject)[1]
+                state = "ok" if view.share < 1 else "spent"
+                yield f"  {'budget':<9}{state:<6}{view.spent:.3g} of {view.text} spent by {whose}"
 
     async def forecast(self, job: Job) -> answers.Forecast:
         service = self._service
@@ -106,6 +124,7 @@ def _ended(view: answers.JobView) -> Explanation:
         show_time=show_time,
         exit_code=view.exit_code,
         signal=view.signal,
+        verdict="" if view.verdict is None else ": ".join(filter(None, (view.verdict, view.reason))),
     )
 
 

@@ -61,15 +61,19 @@ def explain(
     show_time: ShowTime,
     budget_seconds: float = ANSWER_SECONDS,
     priorities: tuple[Priority, ...] = _HIGHEST,
+    beside: tuple[str, ...] = (),
 ) -> Explanation:
-    """Why a job that has not ended is where it is. ``priorities`` are those that its owner may ask for."""
+    """Why a job that has not ended is where it is. ``priorities`` are those that its owner may ask for.
+
+    ``beside``: what else it depends on whether it starts, in lines.
+    """
     running = snap.running.get(job_id)
     if running is not None:
         return Explanation(job_id, running.state, _text_of_running(running, now, show_time))
     waiting = find_waiting(snap, job_id)
     if waiting is None:
         raise BadInput(f"there is no job {job_id} that waits or runs")
-    answer = _Answer(snap, plan, policy, waiting, now)
+    answer = _Answer(snap, plan, policy, waiting, now, beside)
     return answer.explain(rng, clock, show_time, budget_seconds, priorities)
 
 
@@ -81,12 +85,14 @@ def explain_ended(
     show_time: ShowTime,
     exit_code: int | None = None,
     signal: int | None = None,
+    verdict: str = "",
 ) -> Explanation:
-    """How a job has ended."""
+    """How a job has ended; with a verdict, by that."""
     at = "" if ended_at is None else f" at {show_time(ended_at)}"
     code = f", exit code {exit_code}" if exit_code else ""
     by = f", by signal {signal}" if signal else ""
-    return Explanation(job_id, State.ENDED, f"Ended{at}: {_ENDINGS[outcome]}{code}{by}.")
+    said = f"{verdict}." if verdict else f"{_ENDINGS[outcome]}{code}{by}."
+    return Explanation(job_id, State.ENDED, f"Ended{at}: {said}")
 
 
 _ENDINGS = {
@@ -103,8 +109,17 @@ _ENDINGS = {
 class _Answer:
     """About one waiting job."""
 
-    def __init__(self, snap: Snapshot, plan: Plan, policy: Policy, waiting: Waiting, now: float) -> None:
+    def __init__(
+        self,
+        snap: Snapshot,
+        plan: Plan,
+        policy: Policy,
+        waiting: Waiting,
+        now: float,
+        beside: tuple[str, ...],
+    ) -> None:
         self._snap, self._policy, self._waiting, self._now = snap, policy, waiting, now
+        self._beside = beside
         self._job = waiting.job
         wait = plan.wait_of(waiting, snap.unmet)
         self._reasons: tuple[Reason, ...] = () if wait is None else wait.reasons
@@ -165,7 +180,7 @@ class _Answer:
     # --- In words -----------------------------------------------------------------------------------
 
     def _text(self, when: Estimate | None, better: tuple[Sooner, ...], show_time: ShowTime) -> str:
-        lines = [self._first_line(), *self._quota_lines()]
+        lines = [self._first_line(), *self._quota_lines(), *self._beside]
         if when is not None:
             lines.append(when.text(show_time, self._follows(when, show_time)))
         for i, change in enumerate(better):
