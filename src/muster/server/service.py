@@ -15,7 +15,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -56,8 +56,8 @@ from muster.server.answers import JobView
 from muster.server.config_tables import Config
 from muster.server.endings import Endings
 from muster.server.errors import StoreTrouble
+from muster.server.keeping import Keeping
 from muster.server.lineup import LineUp
-from muster.server.looking import Looking
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.metering import Metering
 from muster.server.parcel import Parcel
@@ -74,12 +74,11 @@ from muster.server.watching import Watching
 from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
-from muster.store.rows import EndedJob, Estimate, ReportRow, StateKey, Token
+from muster.store.rows import EndedJob
 
 log = logging.getLogger("muster")
 
 _QUICK_SECONDS = 0.005  # a cycle that takes longer goes to a thread
-_LATE_SECONDS = 0.02  # after which even what nobody waits for is written down
 _SAME_SECONDS = 1.0  # between our clock and the wall's: nobody has set it
 _RECENT = 2000  # ended jobs whose last view is kept at hand
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 5.0, 10 * MINUTE
@@ -88,10 +87,11 @@ _RETRIED = frozenset({Outcome.FAILED, Outcome.NODE_LOST})
 Judge = Callable[[Running, Exited], tuple[Verdict | None, str]]  # with the reason
 
 
-class Service(Looking):
+class Service(Keeping):
     """What the routes call and the engine feeds."""
 
     def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: LocalEngine) -> None:
+        super().__init__()
         self.home, self.policy, self.fold, self.journal, self.engine = home, policy, fold, journal, engine
         self.views = Views(fold, home)
         self.stream = Stream()
@@ -113,18 +113,13 @@ class Service(Looking):
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
-        self._parcel = Parcel()
-        self._under_way: list[Parcel] = []  # handed to the journal, not durable yet
         self._stale = True  # whether something has changed since the last cycle
         self._stirred = False
         self._deciding = False
-        self._estimated: set[JobId] = set()  # jobs that wait, and for whom a start was estimated
         self._line_up = LineUp()
         self._waker: asyncio.TimerHandle | None = None
         self._impatient: asyncio.TimerHandle | None = None  # of those who are lined up
-        self._late: asyncio.TimerHandle | None = None  # for a parcel that nobody waits for
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cycle")
-        self._loop = asyncio.get_running_loop()
 
     # --- Beginning and end --------------------------------------------------------------------------
 
@@ -281,28 +276,6 @@ class Service(Looking):
         if self.post is not None:
             self.post.answered(about, kind, because)
 
-    def keep_blob(self, key: str, body: bytes) -> None:
-        self._parcel.blobs[key] = body
-
-    def keep_estimate(self, estimate: Estimate) -> None:
-        self._parcel.estimates.append(estimate)
-        self._estimated.add(estimate.job)
-        self.stir()
-
-    def keep_reports(
-        self, rows: Sequence[ReportRow], states: Mapping[StateKey, bytes], over: JobId | None = None
-    ) -> None:
-        """Write these with all else of this turn; of a job that is over, the states go."""
-        self._parcel.reports += rows
-        self._parcel.states.update(states)
-        self._parcel.changed.update(job for job, _, _ in states)
-        if over is not None:
-            self._parcel.stateless.append(over)
-        self.stir()
-
-    def keep_token(self, token: Token) -> None:
-        self._parcel.tokens.append(token)
-
     def _note_end(self, event: Exited | Withdrawn) -> None:
         record = self.fold.records.get(event.job)
         view = None
@@ -339,14 +312,6 @@ class Service(Looking):
             log = self.views.log_of(running)
             self._judged = (*key, self.endings.cause(running, event, log))
         return self._judged[2]
-
-    async def durable(self, *submitted: JobId) -> None:
-        """Wait until all that was noted so far is on disk."""
-        waiter = self._loop.create_future()
-        self._parcel.waiters.append(waiter)
-        self._parcel.submitted.extend(submitted)
-        self.stir()
-        await waiter
 
     def _act(self, action: Action) -> None:
         self._parcel.actions.append(action)
@@ -523,35 +488,6 @@ class Service(Looking):
 
     # --- Writing down -------------------------------------------------------------------------------
 
-    def _hand_over_soon(self) -> None:
-        """At once if somebody waits for it. What only has to be remembered waits for company."""
-        if self._parcel.is_urgent:
-            self.hand_over()
-        elif self._parcel.has_anything and self._late is None:
-            self._late = self._loop.call_later(_LATE_SECONDS, self.hand_over)
-
-    def hand_over(self) -> None:
-        """Give the journal all that was noted so far."""
-        parcel = self._parcel
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-        if not parcel.has_anything:
-            return
-        self._parcel = Parcel()
-        parcel.handed_at = self._loop.time()
-        self._under_way.append(parcel)
-        self.journal.write(parcel.batch(), self._when_durable(parcel))
-        if self.journal.image_due():
-            self.journal.take_image(self.fold)
-
-    def _when_durable(self, parcel: Parcel) -> Callable[[BaseException | None], None]:
-        def done(error: BaseException | None) -> None:
-            if error is None:
-                self._loop.call_soon_threadsafe(self._is_durable, parcel)
-
-        return done
-
     def _is_durable(self, parcel: Parcel) -> None:
         self._under_way.remove(parcel)
         if parcel.settled:  # first: one of them may be started again
@@ -581,11 +517,6 @@ class Service(Looking):
         record = self.fold.records.get(action.job)
         running = None if record is None else record.running
         return running is None or running.attempt != action.attempt
-
-    @property
-    def journal_lag_seconds(self) -> float:
-        """For how long the oldest parcel has been on its way to the disk."""
-        return self._loop.time() - self._under_way[0].handed_at if self._under_way else 0.0
 
     def store_failed(self, sentence: str) -> None:
         """The journal can't write. Who submitted and was not answered is refused; the rest waits."""
