@@ -1,10 +1,11 @@
 """Attempts and samples for tests of what is held and used, on a day that begins at ``DAY0``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from msgspec.structs import replace
 
+from muster.model.charter import Verdict
 from muster.model.events import Event, Exited, Outcome, Placed, Retried, Seat, Vacated
 from muster.model.job import Job, Shape, single
 from muster.model.ledger import (
@@ -23,7 +24,7 @@ from muster.model.tenancy import ROOT, Team
 from muster.model.units import GIB, MILLI
 from muster.model.usage import Sample, Usage
 from muster.monitor.ledger import Ledger
-from muster.store.rows import Batch
+from muster.store.rows import Batch, EndedJob
 
 DAY0 = 1_699_920_000.0  # midnight, so a whole hour
 
@@ -73,6 +74,7 @@ class Book:
         self.entries: dict[tuple[str, int], Entry] = {}
         self.minutes: dict[tuple[str, int, float], Booked] = {}
         self.seq = 0
+        self.ended: dict[str, EndedJob] = {}  # jobs, by their ids
 
     def write(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
@@ -97,7 +99,12 @@ class Book:
         leaves = [(entry, self.spent(entry, since, until)) for entry in self.entries.values()]
         if by is By.GPU:
             return summed(each for e, s in leaves for each in usage_by_gpu(e, s, since, until))
-        return summed((KEYS[by](e), usage_of(e, s, since, until)) for e, s in leaves)
+        group = self._ended_as if by is By.VERDICT else KEYS[by]
+        return summed((group(e), usage_of(e, s, since, until)) for e, s in leaves)
+
+    def _ended_as(self, entry: Entry) -> str | None:
+        job = self.ended.get(entry.job)
+        return "running" if job is None else job.verdict or job.outcome.lower().replace("_", "-")
 
 
 def total(sums: dict[str | None, Usage]) -> Usage:
@@ -121,6 +128,7 @@ class World:
         self.teams = tree_of(luck)
         self.jobs: dict[str, Job] = {}
         self.stories = [self._story(str(number), luck) for number in range(luck.randint(1, 6))]
+        self.ended = dict(self._endings(Random(f"endings {seed}")))
 
     def _story(self, job_id: str, luck: Random) -> list[object]:
         owner = luck.choice(["ana", "bob", "", "cyd"])
@@ -132,6 +140,15 @@ class World:
             story += self._attempt(job_id, attempt, at, luck)
             at += luck.uniform(0, 600) + (story[-1].at - at)  # type: ignore[attr-defined]
         return story
+
+    def _endings(self, luck: Random) -> Iterator[tuple[str, EndedJob]]:
+        """Some go on; of the others some have a verdict, whatever became of each attempt."""
+        for job_id, one in self.jobs.items():
+            outcome = luck.choice([None, *Outcome])
+            verdict = luck.choice([None, *Verdict])
+            if outcome is not None:
+                whose = (job_id, None, one.owner, one.team, one.name)
+                yield job_id, EndedJob(*whose, outcome, DAY0, DAY0, DAY0 + 1, b"{}", verdict)
 
     def _attempt(self, job_id: str, attempt: int, at: float, luck: Random) -> list[object]:
         devices = tuple(sorted(luck.sample(range(4), luck.randint(0, 3))))
@@ -170,6 +187,7 @@ class World:
     def played(self, order: Random) -> Book:
         """The stories interleaved: each in its own order, and among each other in any."""
         ledger, book = Ledger(), Book()
+        book.ended = self.ended
         left = [list(story) for story in self.stories]
         now, seq = DAY0, 0
         while left:

@@ -271,8 +271,12 @@ class Client:
         return list(self.get("/advice" + query({"owner": owner, "mine": mine or None}))["advice"])
 
     def use(self, **asked: object) -> "View":
-        """Held and used, ``by`` team, owner, effort, job or gpu; as said by the filters of the API."""
+        """Held and used, ``by`` team, owner, effort, job, verdict or gpu, narrowed as the API says."""
         return self.get("/use" + query(asked))
+
+    def hindsight(self, **asked: object) -> "View":
+        """Held after an exit would have ended it, by those who held it; asked as ``use`` is."""
+        return self.get("/hindsight" + query(asked))
 
     def use_of(self, job: str, **asked: object) -> "View":
         """What one job used over time, in minutes or hours."""

@@ -31,6 +31,7 @@ from muster.server.routes import Routes
 from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.extending import Extending
+from muster.server.stewardship.hindsight_routes import HindsightRoutes
 from muster.server.stewardship.post_routes import PostRoutes
 from muster.server.stewardship.routes_review import ReviewRoutes
 from muster.wire import BASE
@@ -114,6 +115,7 @@ def test_every_route_is_in_the_reference_with_what_can_be_asked() -> None:
         *PostRoutes(None).table(),  # type: ignore[arg-type]
         *Extending(*nobody).routes(),  # type: ignore[arg-type]
         *ReviewRoutes(*nobody).table(),  # type: ignore[arg-type]
+        *HindsightRoutes(None).table(),  # type: ignore[arg-type]
     ]
     for route in Routes(*[None] * 4, steward).table():  # type: ignore[arg-type]
         row = re.search(

@@ -12,6 +12,7 @@ from muster.cli.main import run
 
 Said = pytest.CaptureFixture[str]
 HOUR, GIB = 3600, 1 << 30
+Row = dict[str, Any]
 
 
 def row(group: str | None, gpu: tuple[float, float, float | None], **more: Any) -> dict[str, Any]:
@@ -166,3 +167,94 @@ def test_ps_says_what_is_used_of_what_is_held(server: Canned, capsys: Said) -> N
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][8] == "USED"
     assert [line[8] for line in lines[1:4]] == ["81%", "–", "–"]
+
+
+# --- Hindsight ----------------------------------------------------------------------------------------
+
+
+def looked_back(group: str | None, jobs: tuple[int, int, int], gpu: float, after: float | None) -> Row:
+    """Jobs that ended, are judged, were late; GPU-hours of the judged, and too late; twice as many cpus."""
+    held = {"gpu_held_seconds": (gpu + 800) * HOUR, "cpu_held_seconds": 2 * (gpu + 800) * HOUR}
+    judged = {"gpu_judged_seconds": gpu * HOUR, "cpu_judged_seconds": 2 * gpu * HOUR}
+    late = None if after is None else after * HOUR
+    spent = {"gpu_after_seconds": late, "cpu_after_seconds": None if late is None else 2 * late}
+    names = {"group": group, "parent": None, "name": None, "owner": None, "because": None}
+    return {**names, **dict(zip(("jobs", "judged", "late"), jobs, strict=True)), **held, **judged, **spent}
+
+
+def hindsight(
+    *rows: Row, total: Row, by: str = "owner", reasons: tuple[tuple[str, int, float], ...] = ()
+) -> Row:
+    found = [
+        {"because": why, "jobs": n, "gpu_after_seconds": h * HOUR, "cpu_after_seconds": 2 * h * HOUR}
+        for why, n, h in reasons
+    ]
+    answer = {"by": by, "since": 0.0, "until": time.time(), "rows": list(rows), "more": 0}
+    return {**answer, "total": total, "reasons": found}
+
+
+def test_hindsight_says_what_it_comes_to_and_what_is_not_known(server: Canned, capsys: Said) -> None:
+    server.answers["GET /hindsight"] = hindsight(
+        looked_back("ana", (12, 9, 3), 2700, 412),
+        looked_back("bo", (3, 0, 0), 0, None),
+        total=looked_back(None, (15, 9, 3), 2700, 412),
+        reasons=(("val_loss had stopped improving", 2, 300), ("loss had become NaN", 1, 112)),
+    )
+    assert run(["use", "--by", "owner", "--hindsight", "--last", "30d"]) == 0
+    head, ana, bo, total, *below = capsys.readouterr().out.splitlines()
+    assert head.split() == ["OWNER", "JOBS", "JUDGED", "LATE", "GPUh", "AFTER", "CPUh", "AFTER"]
+    assert ana.split() == ["ana", "12", "9", "3", "2,700", "412", "(15%)", "5,400", "824", "(15%)"]
+    assert bo.split() == ["bo", "3", "0", "0", "0", "–", "0", "–"]
+    assert total.split()[0] == "total"
+    assert below == [
+        "412 of 2,700 GPUh (15%) were spent after the moment at which an exit would have ended the work:",
+        "  300 GPUh: val_loss had stopped improving (2 jobs)",
+        "  112 GPUh: loss had become NaN (1 job)",
+        "An estimate, on what the jobs reported.",
+        "6 of 15 jobs reported no metrics: of what they held (800 GPUh) nothing is known.",
+    ]
+    assert server.paths() == ["GET /hindsight?by=owner&since=30d"]
+
+
+def test_hindsight_of_work_that_ended_in_time_or_not_at_all(server: Canned, capsys: Said) -> None:
+    fine = looked_back("7", (1, 1, 0), 3, 0.0) | {"name": "fit", "owner": "ana"}
+    total = fine | {"gpu_held_seconds": 3 * HOUR, "group": None}
+    server.answers["GET /hindsight"] = hindsight(fine, total=total, by="job")
+    assert run(["use", "--by", "job", "--hindsight", "-o", "wide"]) == 0
+    head, first, _, *below = capsys.readouterr().out.splitlines()
+    assert head.split()[-2:] == ["OWNER", "BECAUSE"]
+    assert first.split() == ["7", "fit", "1", "1", "0", "3.00", "0", "(0%)", "6.00", "0", "(0%)", "ana", "–"]
+    said = ["No exit would have ended any of these jobs sooner.", "An estimate, on what the jobs reported."]
+    assert below == said
+    server.answers["GET /hindsight"] = hindsight(total=looked_back(None, (0, 0, 0), 0, None))
+    assert run(["use", "--hindsight"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "No job ended in this time."
+
+
+def test_hindsight_is_not_of_gpus(server: Canned, capsys: Said) -> None:
+    assert "of jobs, not of GPUs" in refusal(capsys, "use", "--by", "gpu", "--hindsight")
+
+
+def test_use_by_verdict_has_a_row_for_each(server: Canned, capsys: Said) -> None:
+    gpu = (1.0, 1.0, 1.0)
+    server.answers["GET /use"] = use(row("out-of-time", gpu), row("running", gpu), by="verdict")
+    assert run(["use", "--by", "verdict", "--mine"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["VERDICT", "out-of-time", "running", "total"]
+
+
+def test_show_says_what_an_exit_would_have_been_worth(server: Canned, capsys: Said) -> None:
+    late = {"because": "val loss had stopped improving", "verdict": "lost", "after_seconds": 3.2 * HOUR}
+    late |= {
+        "condition": '"val loss" stalls for 1h',
+        "gpu_after_seconds": 12.8 * HOUR,
+        "cpu_after_seconds": 9.0,
+    }
+    server.answers["GET /jobs/12"] = view(id="12", state="ENDED", hindsight=late)
+    assert run(["show", "12"]) == 0
+    expected = (
+        "ran 3h 12m after val loss had stopped improving (12.8 GPUh), by what it reported; "
+        "next time: --fail '\"val loss\" stalls for 1h'"
+    )
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["hindsight"] == expected

@@ -148,7 +148,7 @@ def test_sums_agree_exactly_at_every_level(world: World) -> None:
     assert Amount.of(teams["vision"]) == added([jobs[world.burn], jobs[world.hold]])
     assert Amount.of(teams["lab"]) == added([teams["vision"], teams["nlp"]])
     assert added(row for row in teams.values() if row["parent"] == "") == total
-    for by in ("owner", "team", "effort"):
+    for by in ("owner", "team", "effort", "verdict"):
         assert Amount.of(world.use(by)["total"]) == total
     by_gpu = world.use("gpu")
     assert Amount.of(by_gpu["total"]).gpus == added(by_gpu["rows"]).gpus == total.gpus

@@ -51,44 +51,49 @@ def test_a_replay_ends_as_the_board_did(condition: Condition, stream: list[Told]
     assert [one.sentence for one in ended] == ([replayed[1].sentence] if replayed else [])
 
 
+def stopped_at(reports: list[Report], ran_seconds: float) -> float | None:
+    found = would_have_stopped(reports, ran_seconds)
+    return None if found is None else found.ran_seconds
+
+
 # --- Without ----------------------------------------------------------------------------------------------
 
 
 def test_a_loss_that_became_nan_for_good_would_have_ended_it() -> None:
     reports = told(3, math.nan, 2, math.nan, math.nan)
-    assert would_have_stopped(reports, 40 * MINUTE) == 30 * MINUTE
-    assert would_have_stopped(told(3, math.nan, 2), 40 * MINUTE) is None
+    assert stopped_at(reports, 40 * MINUTE) == 30 * MINUTE
+    assert stopped_at(told(3, math.nan, 2), 40 * MINUTE) is None
 
 
 def test_what_was_never_a_number_did_not_become_nan() -> None:
-    assert would_have_stopped(told(math.nan, math.nan, metric="unused"), HOUR) is None
+    assert stopped_at(told(math.nan, math.nan, metric="unused"), HOUR) is None
 
 
 def test_nothing_better_for_an_hour_and_a_quarter_of_the_time_would_have_ended_it() -> None:
     short = told(3, 2, 1, *[1.5] * 12)
-    assert would_have_stopped(short, 140 * MINUTE) == 80 * MINUTE
+    assert stopped_at(short, 140 * MINUTE) == 80 * MINUTE
     long = told(3, 2, 1, *[1.5] * 60)
-    assert would_have_stopped(long, 620 * MINUTE) == (20 + 155) * MINUTE
+    assert stopped_at(long, 620 * MINUTE) == (20 + 155) * MINUTE
 
 
 def test_one_metric_that_gets_better_is_enough() -> None:
     reports = [Report(n * 600.0, {"loss": 1.0, "acc": n / 100, "lr": 1.0}, n) for n in range(20)]
-    assert would_have_stopped(reports, 20 * 600.0) is None
+    assert stopped_at(reports, 20 * 600.0) is None
 
 
 def test_metrics_without_a_direction_say_nothing() -> None:
-    assert would_have_stopped(told(*[1.0] * 30, metric="lr"), 5 * HOUR) is None
-    assert would_have_stopped([], 5 * HOUR) is None
+    assert stopped_at(told(*[1.0] * 30, metric="lr"), 5 * HOUR) is None
+    assert stopped_at([], 5 * HOUR) is None
 
 
 def test_that_epochs_go_on_is_no_gain() -> None:
     reports = [Report(n * 600.0, {"loss": 1.0, "epoch": n}, n) for n in range(20)]
-    assert would_have_stopped(reports, 190 * MINUTE) == HOUR
+    assert stopped_at(reports, 190 * MINUTE) == HOUR
 
 
 def test_silence_is_no_stall() -> None:
-    assert would_have_stopped(told(3, 2, 1, 1.5), 10 * HOUR) is None
+    assert stopped_at(told(3, 2, 1, 1.5), 10 * HOUR) is None
 
 
 def test_a_loss_that_was_never_finite_never_got_better() -> None:
-    assert would_have_stopped(told(*[math.nan] * 20), 190 * MINUTE) == HOUR
+    assert stopped_at(told(*[math.nan] * 20), 190 * MINUTE) == HOUR

@@ -83,7 +83,7 @@ def test_a_server_that_is_killed_at_any_moment_loses_coverage_and_counts_nothing
         machine = Machine(journal, journal_now(journal), again=True)
         assert_true_to_the_journal(journal)
         cluster = machine.cluster(T, machine.now)
-        for by in (By.OWNER, By.TEAM, By.EFFORT):
+        for by in (By.OWNER, By.TEAM, By.EFFORT, By.VERDICT):
             assert sum(machine.usage(by, T, machine.now).values(), Usage()) == cluster
         assert 0 < cluster.measured_seconds <= cluster.held_seconds
         journal.close()
@@ -199,7 +199,9 @@ def an_old_store(url: str, told: list[Event]) -> None:
         ]
         connection.execute(events.insert(), rows)
         ended = EndedJob("1", None, "ana", "nlp", "train-1", "FAILED", T, T, T + 60, b"{}")
-        connection.execute(jobs.insert(), [msgspec.structs.asdict(ended)])
+        row = msgspec.structs.asdict(ended)
+        del row["verdict"]  # there was no such thing
+        connection.execute(jobs.insert(), [row])
 
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
@@ -227,6 +229,8 @@ def test_a_store_of_version_1_keeps_what_it_has_and_its_history_is_entered(url: 
     by_job = machine.usage(By.JOB, T, T + 100)
     assert {who: usage.held_seconds for who, usage in by_job.items()} == {"1": 60.0, "2": 30.0}
     assert by_job["1"].held.gpus_milli == 60_000
+    by_verdict = machine.usage(By.VERDICT, T, T + 100)
+    assert {how: usage.held_seconds for how, usage in by_verdict.items()} == {"failed": 60.0, "running": 30.0}
     assert (by_job["1"].coverage, journal.usage_seq()) == (0.0, 5)
     put(journal, Batch(events=[held(9)]))
     assert journal.last_seq == 6

@@ -17,16 +17,19 @@ T, NOW = DAY0, DAY0 + DAY
 
 
 def assert_same(journal: Journal, book: Book, since: float, until: float) -> None:
+    everything = total(journal.usage_between(since, until, By.JOB, now=NOW))
     for by in By:
         found = journal.usage_between(since, until, by, now=NOW)
         plain = {who: usage for who, usage in book.usage(by, since, until).items() if usage.held_seconds}
         assert {who: usage for who, usage in found.items() if usage.held_seconds} == plain
+        assert by is By.GPU or total(found) == everything
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_any_interval_of_any_history_is_summed_exactly(url: str, opened: Opener, seed: int) -> None:
     luck, journal = Random(seed), opened(url)
     book = World(seed).played(luck)
+    put(journal, Batch(ended=list(book.ended.values())))
     put(journal, Batch(usage=UsageRows(list(book.entries.values()), list(book.minutes.values()))))
     moments = sorted(T + luck.uniform(-100, 3 * HOUR) for _ in range(12))
     intervals = [(T - DAY, NOW), *((luck.choice(moments), luck.choice(moments)) for _ in range(12))]

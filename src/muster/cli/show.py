@@ -3,6 +3,7 @@
 import time
 from argparse import Namespace
 
+from muster.cli.hindsight import of_job
 from muster.cli.output import add_output, add_watch, shown, structured
 from muster.cli.parse import Parser, add_jobs
 from muster.cli.table import properties
@@ -82,6 +83,7 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("folder", view["cwd"]),
         ("log", view["log"]),
         ("cause", view.get("cause")),
+        ("hindsight", None if view.get("hindsight") is None else of_job(view["hindsight"])),
         ("review", view.get("review")),
         *(("found", said) for said in view.get("findings") or ()),
         *((name, said) for name, said in view.get("efficiency") or ()),

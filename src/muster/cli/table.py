@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 NOTHING = "–"  # where nothing is known
 COLOURS = {"green": "32", "yellow": "33", "red": "31", "cyan": "36", "dim": "2", "bold": "1", "": ""}
 _AMOUNTS = frozenset({"GPU", "CPUS", "MEM", "JOBS", "WEIGHT", "RUNNING", "WAITING", "GPUh", "CPUh", "GiBh"})
-_RIGHT = _AMOUNTS | {"ID", "TIME", "USED", "HELD", "COVERED", "GPU COVERED", "CPU COVERED", "MEMORY COVERED"}
+_PARTS = frozenset(
+    {"USED", "HELD", "COVERED", "GPU COVERED", "CPU COVERED", "MEMORY COVERED", "JUDGED", "LATE"}
+)
+_RIGHT = _AMOUNTS | _PARTS | {"ID", "TIME", "AFTER"}
 
 
 class Cell:

@@ -5,6 +5,8 @@ import sys
 import time
 from argparse import Namespace
 
+from muster.cli.hindsight import hours
+from muster.cli.hindsight import told as told_in_hindsight
 from muster.cli.output import add_output, structured
 from muster.cli.parse import Parser, Usage, whole_number
 from muster.cli.table import NOTHING, Cell, table
@@ -19,15 +21,19 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-BY = ("team", "owner", "effort", "job", "gpu")
+BY = ("team", "owner", "effort", "job", "verdict", "gpu")
 _ABOUT = """What was held and what of it was used: hours of GPUs and cpus, GiB times hours of memory. A team's
 row includes the teams below it. USED is also in percent, of what was held while it was measured; COVERED is
-how much of the time that was. What nobody has measured is –, not 0."""
+how much of the time that was. What nobody has measured is –, not 0. By verdict, what has none is told by its
+outcome, and what has not ended is running. With --hindsight: of jobs that ended in that time, what they held
+after the moment at which an exit would have ended them, estimated from what they reported."""
 _EXAMPLES = """
 muster use
 muster use --by owner --last 7d
 muster use --by job --mine --since 2026-11-01 --until 2026-11-15
 muster use --by gpu --last 1h -o json
+muster use --by verdict --last 30d
+muster use --by owner --hindsight --last 30d
 """
 _RESOURCES = (("gpu", "GPUh"), ("cpu", "CPUh"), ("memory", "GiBh"))
 _HOUR, _DAY, _GIB = 3600, 86_400, 1 << 30
@@ -49,6 +55,7 @@ def define(parser: Parser) -> None:
     add("-t", "--team", metavar="TEAM", help="only this team and those below it")
     add("-u", "--owner", metavar="NAME", help="only this person's")
     add("-m", "--mine", action="store_true", help="only your own")
+    add("--hindsight", action="store_true", help="what was spent after an exit would have ended the work")
     add("--limit", metavar="N", type=whole_number(0), help="at most so many rows; 0: all")
     add_output(parser, "table", "wide", "json", "yaml")
 
@@ -56,8 +63,10 @@ def define(parser: Parser) -> None:
 def run(given: Namespace) -> int:
     if given.last is not None and (given.since or given.until):
         raise Usage("--last says since when and until when; leave it out, or --since and --until")
+    if given.hindsight and given.by == "gpu":
+        raise Usage("--hindsight is of jobs, not of GPUs; say --by team, owner, effort, job or verdict")
     with Client() as client:
-        found = client.use(
+        found = (client.hindsight if given.hindsight else client.use)(
             by=given.by,
             since=given.last if given.since is None else _moment(given.since, is_end=False),
             until=None if given.until is None else _moment(given.until, is_end=True),
@@ -66,7 +75,8 @@ def run(given: Namespace) -> int:
             mine=given.mine,
             limit=given.limit,
         )
-    print(structured(found, given.output) or _told(found, wide=given.output == "wide"))
+    told = _in_hindsight if given.hindsight else _told
+    print(structured(found, given.output) or told(found, wide=given.output == "wide"))
     if found["more"]:
         remark(f"{found['more']:,} more are not shown; --limit 0 shows all")
     return 0
@@ -81,6 +91,10 @@ def _moment(text: str, *, is_end: bool) -> str:
     end = parse_until(text)
     is_day = len(text.strip()) == len("2026-11-01")
     return str(end - _DAY if is_day and not is_end else end)
+
+
+def _in_hindsight(found: "Row", *, wide: bool) -> str:
+    return told_in_hindsight(found, list(_named(found["rows"], found["by"])), wide=wide)
 
 
 # --- The table ------------------------------------------------------------------------------------------
@@ -131,7 +145,7 @@ def _cells(row: "Row", resources: "tuple[tuple[str, str], ...]", name: Cell) -> 
         held, _, used = _amounts(row, what)
         share = _share(row, what)
         percent = "" if share is None else f" ({share:.0%})"
-        cells += [Cell(_hours(held)), Cell(None if used is None else f"{_hours(used)}{percent}")]
+        cells += [Cell(hours(held)), Cell(None if used is None else f"{hours(used)}{percent}")]
     return [*cells, Cell(_percent(row["coverage"]))]
 
 
@@ -154,13 +168,6 @@ def _share(row: "Row", what: str) -> float | None:
     """What was used of what was held while it was measured."""
     _, measured, used = _amounts(row, what)
     return used / measured if used is not None and measured else None
-
-
-def _hours(amount: float) -> str:
-    if 0 < amount < 0.001:
-        return "<0.001"
-    digits = 3 if amount < 0.1 else 2 if amount < 10 else 1 if amount < 100 else 0
-    return f"{amount:,.{digits}f}" if amount else "0"
 
 
 def _percent(part: float | None) -> str | None:

@@ -16,7 +16,7 @@ taken as spent evenly while the attempt held its seats in it, again as a differe
 import enum
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -34,6 +34,13 @@ _PER_OCTAVE = 8  # levels of cpu use: each is nine percent above the one below
 _P95 = 0.95
 
 Key = tuple[JobId, int]
+
+
+class _Sum(Protocol):
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+Amount = TypeVar("Amount", bound=_Sum)
 Group = TypeVar("Group", bound=Hashable)
 Number = TypeVar("Number", int, float)
 
@@ -50,6 +57,7 @@ class By(enum.StrEnum):
     OWNER = "owner"
     TEAM = "team"
     EFFORT = "effort"
+    VERDICT = "verdict"  # of the job
     GPU = "gpu"
 
 
@@ -327,6 +335,7 @@ def usage_by_gpu(entry: Entry, spent: Spent, since: float, until: float) -> Iter
         yield str(device), Usage(held, measured, used, seconds, gpu.measured * TICKS // device.milli / TICKS)
 
 
+# A verdict is not the attempt's but the job's: whoever sums by it asks how that has ended (``ended_as``).
 KEYS: dict[By, Callable[[Entry], str | None]] = {
     By.JOB: lambda entry: entry.job,
     By.OWNER: lambda entry: entry.owner,
@@ -335,15 +344,25 @@ KEYS: dict[By, Callable[[Entry], str | None]] = {
 }
 
 
-def summed(parts: Iterable[tuple[Group, Usage]]) -> dict[Group, Usage]:
+UNDER_WAY = "running"  # what has not ended yet, also while it waits to go on
+
+
+def ended_as(outcome: str | None, verdict: str | None) -> str:
+    """How a job has ended, in a word: by its charter, else by its outcome; without one it has not."""
+    if outcome is None:
+        return UNDER_WAY
+    return verdict or outcome.lower().replace("_", "-")
+
+
+def summed(parts: Iterable[tuple[Group, Amount]]) -> dict[Group, Amount]:
     """By group, whatever the order in which they come."""
-    sums: dict[Group, Usage] = {}
-    for group, usage in parts:
+    sums: dict[Group, Amount] = {}
+    for group, amount in parts:
         before = sums.get(group)
-        sums[group] = usage if before is None else before + usage
+        sums[group] = amount if before is None else before + amount
     return sums
 
 
-def over_teams(by_team: Mapping[str, Usage], tenancy: Tenancy) -> dict[str, Usage]:
+def over_teams(by_team: Mapping[str, Amount], tenancy: Tenancy) -> dict[str, Amount]:
     """Each team with all teams below it; at the root is the cluster."""
-    return summed((above, usage) for team, usage in by_team.items() for above in tenancy.path(team))
+    return summed((above, amount) for team, amount in by_team.items() for above in tenancy.path(team))

@@ -62,6 +62,17 @@ class BudgetView(msgspec.Struct):
     decide_by: float | None = None  # it is spent: when it ends unless somebody extends it
 
 
+class JobHindsight(msgspec.Struct):
+    """An exit would have ended it sooner: an estimate, on what it reported."""
+
+    after_seconds: float  # for which it ran on
+    gpu_after_seconds: float  # held meanwhile: GPUs × seconds, as it is with cpus
+    cpu_after_seconds: float
+    because: str  # "val_loss had stopped improving"
+    verdict: str  # that it would have had
+    condition: str  # the exit
+
+
 class JobView(msgspec.Struct):
     """A job, or an array, or the waiting members of one."""
 
@@ -111,6 +122,7 @@ class JobView(msgspec.Struct):
     findings: list[str] = []  # what the steward has found of it
     budget: BudgetView | None = None  # of the job itself; of a member its array's
     review: str | None = None  # that nobody defends it, and when that is decided
+    hindsight: JobHindsight | None = None  # of one that has ended; told when it is asked for by itself
 
 
 class StoryLine(msgspec.Struct):

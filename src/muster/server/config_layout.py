@@ -46,6 +46,7 @@ from muster.store.rows import Retention
 
 _PERIOD, _SHORTEST_PERIOD = "period", 1.0
 _HOSTS = "mlflow_hosts"
+_HINDSIGHT = "hindsight"
 _MOST_FACTOR = 10
 _DEEPEST = 16  # teams above each other
 _NOTHING = Quota(0, 0, 0)
@@ -70,13 +71,17 @@ def _limits(base: Limits) -> Reader[Limits]:
 
 
 def _monitor(value: object) -> Monitor:
-    given = values.table((_PERIOD, _HOSTS, *_RETENTION))(value)
+    given = values.table((_PERIOD, _HOSTS, _HINDSIGHT, *_RETENTION))(value)
     kept = {key: value for key, value in given.items() if key in _RETENTION}
     period = at(_PERIOD, values.span, given[_PERIOD]) if _PERIOD in given else Monitor().period_seconds
     if not _SHORTEST_PERIOD <= period <= MINUTE:
         raise Misfit("looks are a second apart at least and a minute at most", _PERIOD)
     hosts = at(_HOSTS, values.names, given[_HOSTS]) if _HOSTS in given else ()
-    return Monitor(period, section(Retention(), _RETENTION)(kept), hosts)
+    found = Monitor(period, section(Retention(), _RETENTION)(kept), hosts)
+    if _HINDSIGHT not in given:
+        return found
+    seconds = at(_HINDSIGHT, above_zero(values.span), given[_HINDSIGHT])
+    return msgspec.structs.replace(found, hindsight_seconds=seconds)
 
 
 def _mend(value: object) -> MendRules:
@@ -298,7 +303,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "policy": _RULES,
     "node": tuple(_MACHINE),
     "limits": tuple(_LIMITS),
-    "monitor": (_PERIOD, _HOSTS, *_RETENTION),
+    "monitor": (_PERIOD, _HOSTS, _HINDSIGHT, *_RETENTION),
     "findings": (*_FINDINGS, *_RESPONSE),
     "mend": tuple(_MEND),
     "prices": tuple(_PRICES),
@@ -458,5 +463,7 @@ def _said(table: str, config: Config) -> dict[str, object]:
         return {"preset": config.rules.preset, **dict(config.rules.knobs)}
     if table == "monitor":
         kept = {key: getattr(config.monitor.retention, field) for key, (field, _) in _RETENTION.items()}
-        return {_PERIOD: config.monitor.period_seconds, _HOSTS: config.monitor.mlflow_hosts, **kept}
+        monitor = config.monitor
+        said = {_PERIOD: monitor.period_seconds, _HOSTS: monitor.mlflow_hosts}
+        return {**said, _HINDSIGHT: monitor.hindsight_seconds, **kept}
     return {key: getattr(getattr(config, table), field) for key, (field, _) in _SPECS[table].items()}

@@ -14,6 +14,7 @@ from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_post import Attention, Channel
 from muster.server.config_values import Address
 from muster.steward.budget import Budget, BudgetRules, Prices
+from muster.steward.exits.replay import STALLED_SECONDS
 from muster.steward.mend import MendRules
 from muster.steward.passing import Require
 from muster.steward.review.rules import ReviewRules
@@ -83,6 +84,7 @@ class Monitor(msgspec.Struct, frozen=True):
     period_seconds: float = PERIOD_SECONDS
     retention: Retention = Retention()
     mlflow_hosts: tuple[str, ...] = ()  # besides this machine
+    hindsight_seconds: float = STALLED_SECONDS  # without exits: nothing got better for so long at least
 
 
 class TeamTable(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from muster.server.people import may_read_log
 from muster.server.prometheus import CONTENT_TYPE
 from muster.server.scrape import Scrape
 from muster.server.service import Service
+from muster.server.stewardship.hindsight_routes import hindsight_on
 from muster.server.told import ReportBody
 from muster.server.told_over_time import MetricsQuery, told_over_time
 from muster.server.use import Count, JobUseQuery, UseQuery, Using
@@ -155,6 +156,9 @@ class Routes:
             view.efficiency = self._place.efficiency_of(view.id)
             if view.budget is not None:
                 view.budget.used = await self._using.used_of(view.id, view.budget.text)
+        elif view.counts is None:
+            hindsight = await hindsight_on(self._service.journal, view)
+            view = msgspec.structs.replace(view, hindsight=hindsight)
         return view
 
     async def advice(self, call: Call) -> answers.AdviceList:

@@ -579,4 +579,5 @@ def _row(view: JobView) -> EndedJob:
         started_at=view.started_at,
         ended_at=view.ended_at,
         body=msgspec.json.encode(view),
+        verdict=None if view.verdict is None else str(view.verdict),
     )

@@ -7,14 +7,14 @@ and it is a thread that asks, as a long history may take a second. Consumption i
 
 import asyncio
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated
 
 import msgspec
 
 from muster.model.errors import BadInput
 from muster.model.job import JobId
-from muster.model.ledger import MINUTE_SECONDS, By, Entry, Number, over_teams, spent_in
+from muster.model.ledger import MINUTE_SECONDS, Amount, By, Entry, Number, over_teams, spent_in
 from muster.model.resources import NOTHING
 from muster.model.tenancy import ROOT, Tenancy
 from muster.model.units import DAY, HOUR, MILLI, parse_seconds
@@ -64,7 +64,7 @@ class Using:
 
     async def summed(self, asked: UseQuery, person: str) -> answers.Use:
         tenancy, journal, metering = self._service.fold.tenancy, self._service.journal, self._metering
-        among = _among(asked, person, tenancy)
+        among = whom(asked, person, tenancy)
         async with metering.still():
             now = self._service.now()
             since, until = interval(asked.since, asked.until, now)
@@ -164,7 +164,7 @@ _MOMENTS = "write seconds since the epoch, or how long ago it was, such as 24h o
 # --- Rows -----------------------------------------------------------------------------------------------
 
 
-def _among(asked: UseQuery, person: str, tenancy: Tenancy) -> dict[By, tuple[str, ...]]:
+def whom(asked: UseQuery, person: str, tenancy: Tenancy) -> dict[By, tuple[str, ...]]:
     """Whom it is about."""
     among: dict[By, tuple[str, ...]] = {}
     owner = person if asked.mine else asked.owner
@@ -184,7 +184,7 @@ def rows_of(sums: Sums, asked: UseQuery, tenancy: Tenancy) -> tuple[list[answers
     """Who held most first, and how many were left out. A team comes after the one above it."""
     above: dict[str | None, tuple[str, ...]] = {}
     if asked.by is By.TEAM:
-        sums = dict(_by_team(sums, asked.team, tenancy))
+        sums = dict(by_team(sums, asked.team, tenancy))
         above = {team: tenancy.path(team)[1:] for team in sums if team is not None}
 
     def most_first(group: str | None) -> tuple[int, int, int, int, str]:
@@ -198,13 +198,15 @@ def rows_of(sums: Sums, asked: UseQuery, tenancy: Tenancy) -> tuple[list[answers
     return rows, len(groups) - len(listed)
 
 
-def _by_team(sums: Sums, within: str | None, tenancy: Tenancy) -> Iterator[tuple[str, Usage]]:
+def by_team(
+    sums: Mapping[str | None, Amount], within: str | None, tenancy: Tenancy
+) -> Iterator[tuple[str, Amount]]:
     """Each team with those below it, and who is in none. The cluster is the total."""
-    own = {team: usage for team, usage in sums.items() if team is not None}
+    own = {team: amount for team, amount in sums.items() if team is not None}
     asked = None if within is None else _with_those_below(within, tenancy)
-    for team, usage in over_teams(own, tenancy).items():
+    for team, amount in over_teams(own, tenancy).items():
         if team != ROOT and (asked is None or team in asked):
-            yield team, usage
+            yield team, amount
     if ROOT in own:
         yield ROOT, own[ROOT]
 

@@ -11,6 +11,7 @@ from muster.model.job import JobId
 from muster.model.post import Settled
 from muster.model.review import ReviewOpened
 from muster.model.stewardship import Defended
+from muster.store.hindsight_reads import HindsightReads
 from muster.store.report_reads import ReportReads
 from muster.store.rows import EndedJob, Estimate, Token
 from muster.store.tables import blobs, estimates, events, jobs, tokens
@@ -22,7 +23,7 @@ assert {Defended, ReviewOpened, Settled} <= set(_KINDS)  # of people, of reviews
 decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[_KINDS]).decode  # noqa: UP007
 
 
-class Reads(UsageReads, ReportReads):
+class Reads(UsageReads, ReportReads, HindsightReads):
     """The questions that the store answers."""
 
     def job(self, job_id: JobId) -> EndedJob | None:

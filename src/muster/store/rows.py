@@ -28,6 +28,7 @@ class EndedJob(msgspec.Struct, frozen=True):
     started_at: float | None
     ended_at: float
     body: bytes
+    verdict: str | None = None
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -69,6 +70,18 @@ class ReportRow(msgspec.Struct, frozen=True):
     report: Report
 
 
+class HindsightRow(msgspec.Struct, frozen=True):
+    """What a job that has reported something held after an exit would have ended it; 0: none would have."""
+
+    job: JobId
+    after_seconds: float = 0.0  # of run time
+    cpus_after: int = 0  # thousandths times seconds, as is the next
+    gpus_after: int = 0
+    verdict: str | None = None  # None, as are the next two: nothing would have ended it sooner
+    condition: str | None = None
+    because: str | None = None
+
+
 class Retention(msgspec.Struct, frozen=True):
     """For how long usage is kept once it is over; None: for ever."""
 
@@ -88,6 +101,7 @@ class UsageRows(msgspec.Struct):
     gone_minutes: Sequence[RowKey] = ()
     gone_hours: Sequence[RowKey] = ()
     gone_reports: Sequence[ReportKey] = ()
+    hindsights: Sequence[HindsightRow] = ()
 
 
 class Batch(msgspec.Struct):

@@ -1,12 +1,14 @@
 """The tables, and how a database of an older version becomes one of this.
 
 ``events`` is the truth; the others can be made again from it, or are kept for their own sake (``blobs``,
-``tokens``, ``estimates``, ``usage_…``, ``reports``). Migrations run in order and in one transaction: a
-database is of one version or of the next, never in between. Each makes its tables as they stand here; whoever
-changes a table later adds a migration, and gives the one that made it a copy of the table as it was.
+``tokens``, ``estimates``, ``usage_…``, ``reports``, ``hindsights``). Migrations run in order and in one
+transaction: a database is of one version or of the next, never in between. Each makes its tables as they
+stand here; whoever changes a table later adds a migration, and gives the one that made it a copy of the table
+as it was.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -23,6 +25,7 @@ from sqlalchemy import (
     insert,
     inspect,
     select,
+    text,
     update,
 )
 
@@ -63,22 +66,29 @@ blobs = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-jobs = Table(  # that have ended
-    "jobs",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("array_id", Text, index=True),
-    Column("owner", Text, nullable=False),
-    Column("team", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("submitted_at", Double, nullable=False),
-    Column("started_at", Double),
-    Column("ended_at", Double, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Index("ix_jobs_ended", "ended_at", "id"),
-    Index("ix_jobs_owner_ended", "owner", "ended_at", "id"),
-)
+
+def _jobs(where: MetaData, *added: Column[Any]) -> Table:
+    """Jobs that have ended; ``added`` came with later versions."""
+    return Table(
+        "jobs",
+        where,
+        Column("id", Text, primary_key=True),
+        Column("array_id", Text, index=True),
+        Column("owner", Text, nullable=False),
+        Column("team", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        Column("outcome", Text, nullable=False),
+        Column("submitted_at", Double, nullable=False),
+        Column("started_at", Double),
+        Column("ended_at", Double, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        *added,
+        Index("ix_jobs_ended", "ended_at", "id"),
+        Index("ix_jobs_owner_ended", "owner", "ended_at", "id"),
+    )
+
+
+jobs = _jobs(metadata, Column("verdict", Text))  # None: it has none, or ended before verdicts were kept here
 
 estimates = Table(
     "estimates",
@@ -226,12 +236,27 @@ report_states = Table(  # of jobs that live: where whoever goes by their reports
 )
 
 
+# --- Hindsight ------------------------------------------------------------------------------------------
+
+hindsights = Table(  # of jobs that have reported something, once they have ended
+    "hindsights",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("after_seconds", Double, nullable=False),  # of run time, after an exit would have ended it
+    Column("cpus_after", BigInteger, nullable=False),  # held from then on, times seconds
+    Column("gpus_after", BigInteger, nullable=False),
+    Column("verdict", Text),  # what it would have been; None: nothing would have ended it sooner
+    Column("condition", Text),  # the exit
+    Column("because", Text),
+)
+
+
 # --- Migrations -----------------------------------------------------------------------------------------
 
 
 def _make_tables(connection: Connection) -> None:
-    first = [events, images, blobs, jobs, estimates, tokens, meta]
-    metadata.create_all(connection, tables=first)
+    metadata.create_all(connection, tables=[events, images, blobs, estimates, tokens, meta])
+    _jobs(MetaData()).create(connection)
 
 
 def _make_usage(connection: Connection) -> None:
@@ -249,7 +274,18 @@ def _make_reports(connection: Connection) -> None:
     metadata.create_all(connection, tables=[reports, report_states])
 
 
-MIGRATIONS: list[Callable[[Connection], None]] = [_make_tables, _make_usage, _make_totals, _make_reports]
+def _make_verdicts(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE jobs ADD COLUMN verdict TEXT"))
+    metadata.create_all(connection, tables=[hindsights])
+
+
+MIGRATIONS: list[Callable[[Connection], None]] = [
+    _make_tables,
+    _make_usage,
+    _make_totals,
+    _make_reports,
+    _make_verdicts,
+]
 
 _VERSION_KEY = "schema version"
 

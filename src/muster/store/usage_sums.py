@@ -3,26 +3,32 @@
 Most attempts lie in an interval as a whole, and the database sums them up. Of the few that reach beyond its
 edges, held is reckoned here, cut to the interval, and what was used is taken from their hours and minutes: so
 a quarter of a year costs little more than a day. An hour is cut by its minutes as long as they are kept.
+
+By verdict, attempts are joined with the ended job that they were of. So all attempts of a job count to its
+one verdict, those before the last too, and that it has ended changes no entry.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Select, Table, and_, func, or_, select
 
+from muster.model.job import JobId
 from muster.model.ledger import (
     HOUR_SECONDS,
     KEYS,
     MINUTE_SECONDS,
+    UNDER_WAY,
     Booked,
     By,
     Entry,
     Key,
     Spent,
+    ended_as,
     lies_within,
     part_of,
     summed,
@@ -31,7 +37,7 @@ from muster.model.ledger import (
 )
 from muster.model.usage import Usage
 from muster.store.lookup import Ask
-from muster.store.tables import usage_attempts, usage_hours, usage_minutes
+from muster.store.tables import jobs, usage_attempts, usage_hours, usage_minutes
 from muster.store.usage_rows import SUMS, entry_from, gpus_from, spent_from, usage_from
 
 _MANY = 500  # values in one question
@@ -67,14 +73,22 @@ class Sums:
         if by is By.GPU:
             found += [(e, e.spent) for e in self._gpus_within()]
             return summed(each for e, s in found for each in usage_by_gpu(e, s, since, until))
-        cut = ((KEYS[by](e), usage_of(e, s, since, until)) for e, s in found)
+        group = KEYS.get(by) or self._verdicts(entry.job for entry, _ in found)
+        cut = ((group(e), usage_of(e, s, since, until)) for e, s in found)
         return summed(chain(self._sums_within(by), cut))
 
     # --- Those within -------------------------------------------------------------------------------
 
     def _sums_within(self, by: By) -> Iterator[tuple[str | None, Usage]]:
+        sums = [func.sum(usage_attempts.c[name]).label(name) for name in SUMS]
+        if by is By.VERDICT:
+            how = (jobs.c.outcome, jobs.c.verdict)
+            query = select(*how, *sums).outerjoin_from(
+                usage_attempts, jobs, jobs.c.id == usage_attempts.c.job
+            )
+            rows = self._ask(query.where(self._held_in, ~self._is_cut).group_by(*how))
+            return ((ended_as(row.outcome, row.verdict), usage_from(row)) for row in rows)
         group = usage_attempts.c[by.value]
-        sums = (func.sum(usage_attempts.c[name]).label(name) for name in SUMS)
         query = select(group, *sums).where(self._held_in, ~self._is_cut).group_by(group)
         return ((row[0], usage_from(row)) for row in self._ask(query))
 
@@ -84,6 +98,14 @@ class Sums:
         query = select(table.placed_at, table.ended_at, table.devices)
         query = query.where(table.devices.is_not(None), self._held_in, ~self._is_cut)
         return (gpus_from(row) for row in self._ask(query))
+
+    def _verdicts(self, wanted: Iterable[JobId]) -> Callable[[Entry], str]:
+        """How the jobs of entries have ended, as far as it is written down."""
+        ids, found = sorted(set(wanted)), dict[JobId, str]()
+        for i in range(0, len(ids), _MANY):
+            query = select(jobs.c.id, jobs.c.outcome, jobs.c.verdict).where(jobs.c.id.in_(ids[i : i + _MANY]))
+            found |= {row.id: ended_as(row.outcome, row.verdict) for row in self._ask(query)}
+        return lambda entry: found.get(entry.job, UNDER_WAY)
 
     # --- Those across an edge -----------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from muster.store.tables import (
     USAGE_SEQ,
     blobs,
     estimates,
+    hindsights,
     images,
     jobs,
     meta,
@@ -104,7 +105,9 @@ class Writes:
         self._replace(connection, usage_attempts, entries)
         self._replace(connection, usage_minutes, [rollup_values(minute) for minute in rows.minutes])
         self._replace(connection, usage_hours, [rollup_values(hour) for hour in rows.hours])
+        self._replace(connection, hindsights, [asdict(row) for row in rows.hindsights])
         self._delete(connection, usage_attempts, rows.gone_entries)
+        self._delete(connection, hindsights, list(dict.fromkeys((job,) for job, _ in rows.gone_entries)))
         self._delete(connection, usage_minutes, rows.gone_minutes)
         self._delete(connection, usage_hours, rows.gone_hours)
         self._delete(connection, reports, rows.gone_reports)

@@ -19,6 +19,8 @@ from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
 from muster.server.stewardship.exits import Exiting
 from muster.server.stewardship.extending import Extending
+from muster.server.stewardship.hindsight import LookingBack
+from muster.server.stewardship.hindsight_routes import HindsightRoutes
 from muster.server.stewardship.post import Post
 from muster.server.stewardship.post_routes import PostRoutes
 from muster.server.stewardship.review import Reviewing
@@ -26,7 +28,7 @@ from muster.server.stewardship.routes_review import ReviewRoutes
 
 
 class Steward:
-    """Efforts, exits, budgets, dates, reviews and messages, around one service."""
+    """Efforts, exits, budgets, dates, reviews, messages and hindsight, around one service."""
 
     def __init__(self, service: Service, config: Config, home: Home, reports: Reports) -> None:
         self._service, self._config = service, config
@@ -36,6 +38,7 @@ class Steward:
         self._dates = Dates(service)
         self._reviewing = self._review(home.path / "reviews")
         self._post = Post(service, config)
+        self._looking_back = LookingBack(service, config.monitor.hindsight_seconds)
         service.budgets, service.views.budget = self._budgets, self._budgets.view_of
         service.reviewing, service.views.review = self._reviewing, self._reviewing.mark_of
         service.post, service.tell = self._post, self._post.tell
@@ -64,10 +67,12 @@ class Steward:
         self._budgets.begin()
         self._dates.begin()
         self._reviewing.begin(self._last_fact_at)
+        self._looking_back.begin(self._last_fact_at)
 
     async def end(self) -> None:
         self._exiting.end()
         self._reviewing.end()
+        self._looking_back.end()
         await self._post.finish()
 
     def look(self) -> None:
@@ -100,6 +105,7 @@ class Steward:
             *PostRoutes(service).table(),
             *Extending(service, self._longest).routes(),
             *ReviewRoutes(service, commands).table(),
+            *HindsightRoutes(service).table(),
         ]
 
     def _longest(self, person: Person) -> float | None:
