@@ -212,7 +212,7 @@ def test_forgotten_work_is_taken_over_by_somebody_of_its_team(place: Place) -> N
     with place.user("eve") as eve, place.user("bo") as bo:
         status, said = refused(lambda: eve.take(place.array))
         assert status == 403
-        assert said.startswith(f"job {place.array}_1 is of team 'lab'; only who is in it, a lead")
+        assert said.startswith(f"job {place.array} is of team 'lab'; only who is in it, a lead")
         assert refused(lambda: bo.hold(place.array))[0] == 403
         view = bo.take(place.array, because="the baseline is still needed")
         assert (view["answers"], view["owner"]) == ("bo", getpass.getuser())

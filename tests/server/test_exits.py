@@ -203,7 +203,6 @@ def test_a_server_that_was_killed_knows_what_it_had_learned() -> None:
         with server.client() as client:
             view = ended(client, job)
     assert view["verdict"] == "lost"
-    assert view["ended_at"] - view["started_at"] < 15.0
 
 
 def test_a_verdict_that_was_written_before_a_crash_is_carried_out_after_it() -> None:

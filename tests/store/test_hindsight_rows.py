@@ -57,7 +57,7 @@ def test_sums_are_exact_and_unknown_is_not_zero(url: str, opened: Opener) -> Non
     assert journal.looked_back(T, now, By.TEAM)[0] == {"nlp": ONE + TWO + THREE}
     assert journal.looked_back(T, now, By.EFFORT)[0] == {None: ONE + TWO, "e": THREE}
     assert journal.looked_back(T, now, By.VERDICT)[0] == {"lost": ONE, "won": TWO, "succeeded": THREE}
-    assert journal.looked_back(T, now, By.OWNER, {By.OWNER: ("bob",)[0]}) == {"bob": TWO}
+    assert journal.looked_back(T, now, By.OWNER, {By.OWNER: ("bob",)})[0] == {"bob": TWO}
     assert journal.looked_back(T, T + 100, By.OWNER)[0] == {}
     assert journal.looked_back(T, now, By.OWNER)[1] == {LATE[2]: ONE}
     held = journal.usage_between(T, now, By.OWNER, now=now)

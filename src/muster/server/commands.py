@@ -60,7 +60,7 @@ class Commands:
         self._check_store()
         entry = self.built(person, request, _key_of(request.environment))
         self._keep(request.environment)
-        self._enter(entry)
+        self._service.note(entry.event)
         await self._service.durable(entry.id)
         tell_named(self._service.tell, person, [entry.job])
         view = self.view(entry.id)
@@ -83,18 +83,10 @@ class Commands:
         for environment in (many.environment, *(r.environment for r in many.jobs if r.environment)):
             self._keep(environment)
         for entry in entries:
-            self._enter(entry)
+            self._service.note(entry.event)
         await self._service.durable(*(entry.id for entry in entries))
         tell_named(self._service.tell, person, [entry.job for entry in entries])
         return entries
-
-    def _enter(self, entry: "Entry") -> None:
-        self._service.note(entry.event)
-        if entry.held_because:
-            now = self._service.now()
-            for record in self._service.members_of(entry.id):
-                assert record.waiting is not None
-                self._service.note(Held(now, record.waiting.job.id, entry.held_because))
 
     def _check_store(self) -> None:
         if self._service.journal.sick is not None:
@@ -136,12 +128,13 @@ class Commands:
         if (why_not := may_submit(person, job.team, job.owner)) is not None:
             raise Forbidden(why_not)
         job = with_owner(job, person, service.directory)
-        job, held_because = self._efforts.joined(person, job)
+        job = self._efforts.joined(person, job)
         judgement = judged(
             job, self.config, service.directory, service.fold.stewardship, attended=request.attended
         )
         count, warnings = len(built.indices) or 1, list(built.warnings)
-        warnings += [held_because] if held_because else []
+        why_held = None if job.held else service.fold.kept_back(job)
+        warnings += [f"it is held: {why_held}"] if why_held else []
         if built.right_size and service.endings is not None:
             job, said = service.endings.right_sized(job, now)
             warnings += said
@@ -153,9 +146,7 @@ class Commands:
         job = self._shared(self._with_dependencies(job))
         if judgement.refusal is not None and not only_look:
             raise BadInput(judgement.refusal)
-        return Entry(
-            job, _event(now, built, job), (*warnings, *judgement.warnings), count, held_because, judgement
-        )
+        return Entry(job, _event(now, built, job), (*warnings, *judgement.warnings), count, judgement)
 
     def environment(self, key: str) -> dict[str, str]:
         """An environment that was kept; the engine asks when it starts a job."""
@@ -251,7 +242,7 @@ class Commands:
 
     async def release(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
-        self._check_budget(person, job_id, "released")
+        self._check_not_kept_back(person, job_id, "released", self._service.fold.kept_back)
         return await self._each(
             person,
             job_id,
@@ -280,7 +271,7 @@ class Commands:
 
     async def resume(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
-        self._check_budget(person, job_id, "resumed")
+        self._check_not_kept_back(person, job_id, "resumed", self._service.fold.why_spent)
 
         def step(job: JobId, attempt: int) -> Step:
             return Resumed(now, job, attempt), Resume(job, attempt)
@@ -304,14 +295,15 @@ class Commands:
         await self._service.durable()
         return self.view(job_id)
 
-    def _check_budget(self, person: Person, job_id: str, what: str) -> None:
-        """What is paused for its budget goes on when that is extended, and not before."""
-        for record in self.found(job_id):
-            self._check_may_act(person, record)
+    def _check_not_kept_back(
+        self, person: Person, job_id: str, what: str, why_not: Callable[[Job], str | None]
+    ) -> None:
+        """What is paused for a budget, or with its effort, goes on when that does, and not before."""
+        for record in self._acted_on(person, job_id):
             entry = record.running or record.waiting
-            spent = None if entry is None else self._service.fold.exhausted(entry.job)
-            if spent is not None:
-                raise IllegalTransition(f"job {job_id} can't be {what}: {spent.because}")
+            why = None if entry is None else why_not(entry.job)
+            if why is not None:
+                raise IllegalTransition(f"job {job_id} can't be {what}: {why}")
 
     async def _each(
         self, person: Person, job_id: str, step: Callable[[Record], Step | None], cannot: str
@@ -373,7 +365,6 @@ class Entry(msgspec.Struct, frozen=True):
     event: Submitted | ArraySubmitted
     warnings: tuple[str, ...]
     members: int = 1
-    held_because: str = ""
     judgement: Judgement = Judgement("off")
 
     @property

@@ -121,7 +121,7 @@ class Fold(Queue):
             raise BadInput(f"there is already a job {job_id}")
 
     def _enter(self, job: Job, lane: LaneKey, asked: Resources, now: float) -> None:
-        job, because = self._unless_spent(job)
+        job, because = self._unless_kept_back(job)
         waiting = Waiting(job, lane, asked, queued_at=now, held_because=because)
         self.records[job.id] = Record(State.HELD if job.held else State.QUEUED, waiting)
         for part in job.gang.parts:
@@ -286,14 +286,22 @@ class Fold(Queue):
 
     def exhausted(self, job: Job) -> BudgetReached | None:
         """The budget that keeps a job from starting; None: none does."""
-        return self.stewardship.spending.exhausted(job, self._tenancy.path(job.team))
+        spending = self.stewardship.spending
+        return spending.exhausted(job, self._tenancy.path(job.team)) if spending.reached else None
 
-    def _unless_spent(self, job: Job, because: str = "") -> tuple[Job, str]:
-        """Whatever comes to the queue while its budget is spent is held, and says so."""
-        spent = None if job.held else self.exhausted(job)
-        if spent is None:
-            return job, because
-        return msgspec.structs.replace(job, held=True), spent.because
+    def kept_back(self, job: Job) -> str | None:
+        """Why nobody may let a job start: a budget is spent, or its effort is paused; None: it may."""
+        return self.why_spent(job) or self.stewardship.paused_for(job)
+
+    def why_spent(self, job: Job) -> str | None:
+        """What a job says whose budget is spent; None: it is not."""
+        spent = self.exhausted(job)
+        return None if spent is None else spent.because
+
+    def _unless_kept_back(self, job: Job, because: str = "") -> tuple[Job, str]:
+        """Whatever comes to the queue while it is kept back is held, and says so."""
+        why = None if job.held else self.kept_back(job)
+        return (job, because) if why is None else (msgspec.structs.replace(job, held=True), why)
 
     def _exited(self, event: Exited) -> None:
         record = self._moved(event.job, event)
@@ -334,7 +342,7 @@ class Fold(Queue):
         job = self._unseat(record, event.at).job
         before = event.attempt - 1
         lane, asked = LaneKey.of(job), job.gang.asked()
-        job, because = self._unless_spent(job)
+        job, because = self._unless_kept_back(job)
         if job.held:
             record.state = State.HELD
         record.waiting = Waiting(
@@ -345,7 +353,7 @@ class Fold(Queue):
     def _queue_again(
         self, record: Record, running: Running, job: Job, now: float, done: float, mended: str | None = None
     ) -> None:
-        job, because = self._unless_spent(job, (running.because or "") if running.hold else "")
+        job, because = self._unless_kept_back(job, (running.because or "") if running.hold else "")
         if job.held:
             record.state = State.HELD
         record.waiting = Waiting(

@@ -57,7 +57,10 @@ class Queue(Seats):
             self._count_apart(waiting.job, -1)
             return
         lane = self._lanes[waiting.lane]
-        del lane[bisect_left(lane, by_age(waiting), key=by_age)]
+        if lane[-1] is waiting:  # whoever takes all of them out begins at the end
+            lane.pop()
+        else:
+            del lane[bisect_left(lane, by_age(waiting), key=by_age)]
         if not lane:
             del self._lanes[waiting.lane]
 

@@ -100,8 +100,6 @@ class Spending(msgspec.Struct):
 
     def exhausted(self, job: Job, teams: Sequence[str]) -> BudgetReached | None:
         """The budget that keeps a job from starting; None: none does."""
-        if not self.reached:
-            return None
         found = (self.reached[s] for s in subjects_of(job, teams) if s in self.reached)
         return next(found, None)
 

@@ -79,6 +79,11 @@ class Stewardship(msgspec.Struct):
             raise IllegalTransition(f"effort {name} is closed ({effort.verdict})")
         return effort
 
+    def paused_for(self, job: Job) -> str | None:
+        """What a job says that may not start as its effort is paused; None: it is not."""
+        effort = self.efforts.get(job.effort) if job.effort else None
+        return None if effort is None or effort.paused is None else why_paused(effort.name)
+
     def _opened(self, event: EffortOpened) -> None:
         effort = event.effort
         known = self.efforts.get(effort.name)
@@ -180,6 +185,10 @@ class Stewardship(msgspec.Struct):
 
     def _tell(self, effort: str, entry: Entry) -> None:
         self.stories.setdefault(effort, []).append(entry)
+
+
+def why_paused(effort: str) -> str:
+    return f"effort {effort} is paused; it goes on with: muster effort resume {effort}"
 
 
 def difference(before: Charter, after: Charter) -> str:

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Callable
 
 _LEAST_SECONDS = 0.001  # as fine as the loop's timers are
+_FEW = 64  # that were set otherwise since, and are not worth sweeping out
 _MOST_SECONDS = 3600.0  # a timer that is set for long may be off by then
 
 
@@ -27,6 +28,9 @@ class Alarms:
         if self._at.get(key) != at:
             self._at[key] = at
             heapq.heappush(self._heap, (at, key))
+            if len(self._heap) > _FEW + 2 * len(self._at):
+                self._heap = [(at, key) for key, at in self._at.items()]
+                heapq.heapify(self._heap)
         self._wind()
 
     def clear(self) -> None:

@@ -11,12 +11,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from muster.model.charter import Verdict
 from muster.model.errors import BadInput
 from muster.model.events import (
-    Amended,
     Event,
     Exited,
     Placed,
@@ -33,12 +32,8 @@ from muster.model.state import State
 from muster.model.stewardship import (
     BudgetReached,
     BudgetWarned,
-    Defended,
-    EffortAmended,
     EffortClosed,
-    EffortOpened,
     Subject,
-    of_effort,
     of_job,
     split,
 )
@@ -49,7 +44,14 @@ from muster.server.identity import own_name
 from muster.server.stewardship.alarms import Alarms
 from muster.server.stewardship.ending import end, hold_back
 from muster.server.stewardship.pausing import free, pause
-from muster.server.stewardship.subjects import called, extending, owner_of, records_of
+from muster.server.stewardship.subjects import (
+    AMENDING,
+    amended_by,
+    called,
+    extending,
+    owner_of,
+    records_of,
+)
 from muster.server.stewardship.watches import Watch, Watches
 from muster.steward.budget import WARN_SHARE, Budget, check_currency, never_spent, parse_budget, shown, when
 from muster.steward.held import NOTHING_HELD
@@ -108,21 +110,32 @@ class Budgets:
 
     def _saw(self, event: Event) -> None:
         """A fact that was folded in just now."""
-        if isinstance(event, Placed | Started | Exited | Vacated | Retried):
-            self._watches.reseat(event.job)
-        if isinstance(event, Exited | Withdrawn):
-            for subject in self._watches.is_over(event.job):
-                self._alarms.set(subject, None)
-        elif isinstance(event, Amended):
-            self.changed(of_job(event.job))
-        elif isinstance(event, EffortOpened):
-            self.changed(of_effort(event.effort.name))
-        elif isinstance(event, EffortAmended | EffortClosed):
-            self.changed(of_effort(event.effort))
-        elif isinstance(event, Defended):
-            self.changed(event.subject)
-        elif isinstance(event, TeamSet):
-            self._look_at_all()
+        see_to_it = self._HANDLERS.get(type(event))
+        if see_to_it is not None:
+            see_to_it(self, event)
+
+    def _moved(self, event: Placed | Started | Vacated | Retried) -> None:
+        self._watches.reseat(event.job)
+
+    def _ended(self, event: Exited | Withdrawn) -> None:
+        self._watches.reseat(event.job)
+        for subject in self._watches.is_over(event.job):
+            self._alarms.set(subject, None)
+
+    def _amended(self, event: Event) -> None:
+        subject = amended_by(event)
+        assert subject is not None
+        self.changed(subject)
+
+    def _team_set(self, _: TeamSet) -> None:
+        self._look_at_all()
+
+    _HANDLERS: ClassVar[dict[type[Event], Callable[["Budgets", Any], None]]] = {
+        **dict.fromkeys((Placed, Started, Vacated, Retried), _moved),
+        **dict.fromkeys((Exited, Withdrawn), _ended),
+        **dict.fromkeys(AMENDING, _amended),
+        TeamSet: _team_set,
+    }
 
     def _look_soon(self, subject: Subject) -> None:
         """Once, when all that happens together has happened."""
@@ -277,8 +290,7 @@ class Budgets:
             budget = parse_budget(job.charter.budget)
             check_currency(budget, self._config.prices)
             said += [f"budget: {why}" for why in [never_spent(budget, job.gang)] if why]
-        spent = self._fold.exhausted(job)
-        return said if spent is None else [*said, f"it is held: {spent.because}"]
+        return said
 
     def check_extension(self, subject: Subject, text: str) -> None:
         """A budget that is spent already would be none."""

@@ -21,6 +21,7 @@ from muster.server.errors import Forbidden
 from muster.server.http import Call, Route
 from muster.server.people import Person, may_act_on, may_take
 from muster.server.service import Service
+from muster.server.stewardship.subjects import job_named
 from muster.steward.passing import Question, Require
 
 _V1 = "/api/v1"
@@ -114,15 +115,16 @@ class Charters:
     async def take(self, call: Call) -> JobView:
         """The person answers from now on for a job whose owner is gone. Whose it runs as stays."""
         person, job_id, service = call.person, call.path[0], self._service
-        jobs = [
-            entry.job for r in self._commands.found(job_id) if (entry := r.running or r.waiting) is not None
-        ]
-        for job in jobs:
-            self._check_may_take(person, job)
-        now, me = service.now(), service.directory.now_called(person.name)
-        for job in jobs:
-            because = call.body.because or f"taken over from {_answers(job)}"
-            service.note(Amended(now, job.id, replace(job.charter, owner=me), person.name, because))
+        self._commands.found(job_id)
+        array, _, index = job_id.partition("_")
+        if index:
+            raise BadInput(f"the members of an array have one owner; take all of it: muster take {array}")
+        job = job_named(service.fold, job_id)
+        assert job is not None
+        self._check_may_take(person, job)
+        me = service.directory.now_called(person.name)
+        because = call.body.because or f"taken over from {_answers(job)}"
+        service.note(Amended(service.now(), job.id, replace(job.charter, owner=me), person.name, because))
         await service.durable()
         return self._commands.view(job_id)
 

@@ -6,19 +6,15 @@ ran ends at the start.
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from muster.model.charter import Verdict
-from muster.model.events import Amended, ArraySubmitted, Event, Exited, Submitted, Withdrawn
-from muster.model.job import JobId
+from muster.model.events import ArraySubmitted, Event, Exited, Submitted, Withdrawn
 from muster.model.message import Message
 from muster.model.plan import Action
 from muster.model.stewardship import (
     DateWarned,
-    Defended,
-    EffortAmended,
     EffortClosed,
-    EffortOpened,
     Subject,
     of_effort,
     of_job,
@@ -26,7 +22,16 @@ from muster.model.stewardship import (
 )
 from muster.server.stewardship.alarms import Alarms
 from muster.server.stewardship.ending import end
-from muster.server.stewardship.subjects import begun_at, called, charter_of, extending, owner_of, records_of
+from muster.server.stewardship.subjects import (
+    AMENDING,
+    amended_by,
+    begun_at,
+    called,
+    charter_of,
+    extending,
+    owner_of,
+    records_of,
+)
 from muster.steward.dates import warn_at
 from muster.store.fold import Fold
 
@@ -72,27 +77,34 @@ class Dates:
                 yield of_job(job_id)
 
     def _saw(self, event: Event) -> None:
-        if isinstance(event, Submitted):
-            self.changed(of_job(event.job.id))
-        elif isinstance(event, ArraySubmitted):
-            self.changed(of_job(event.template.id))
-        elif isinstance(event, Amended):
-            self.changed(of_job(event.job))
-        elif isinstance(event, EffortOpened):
-            self.changed(of_effort(event.effort.name))
-        elif isinstance(event, EffortAmended | EffortClosed):
-            self.changed(of_effort(event.effort))
-        elif isinstance(event, Defended):
-            self.changed(event.subject)
-        elif isinstance(event, Exited | Withdrawn):
-            self._is_over(event.job)
+        see_to_it = self._HANDLERS.get(type(event))
+        if see_to_it is not None:
+            see_to_it(self, event)
 
-    def _is_over(self, job_id: JobId) -> None:
+    def _submitted(self, event: Submitted | ArraySubmitted) -> None:
+        job = event.job if isinstance(event, Submitted) else event.template
+        if job.charter.until is not None:
+            self.changed(of_job(job.id))
+
+    def _amended(self, event: Event) -> None:
+        subject = amended_by(event)
+        assert subject is not None
+        self.changed(subject)
+
+    def _is_over(self, event: Exited | Withdrawn) -> None:
         """A job has ended; with its last member an array has, too."""
-        array, _, _ = job_id.rpartition("_")
-        for subject in (of_job(job_id), of_job(array)):
+        if not self._dated:
+            return
+        array, _, _ = event.job.rpartition("_")
+        for subject in (of_job(event.job), of_job(array)):
             if subject in self._dated and charter_of(self._fold, subject) is None:
                 self.changed(subject)
+
+    _HANDLERS: ClassVar[dict[type[Event], Callable[["Dates", Any], None]]] = {
+        **dict.fromkeys((Submitted, ArraySubmitted), _submitted),
+        **dict.fromkeys((Exited, Withdrawn), _is_over),
+        **dict.fromkeys(AMENDING, _amended),
+    }
 
     def _set_anew(self) -> None:
         for subject in list(self._dated):

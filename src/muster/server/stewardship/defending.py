@@ -15,15 +15,17 @@ from muster.model.charter import Charter
 from muster.model.errors import BadInput, IllegalTransition
 from muster.model.events import ArraySubmitted, Submitted
 from muster.model.job import Job
-from muster.model.stewardship import Defended, Effort, Subject, of_effort, of_job
+from muster.model.stewardship import Defended, Effort, Subject, of_effort, of_job, split
 from muster.model.units import DAY, show_seconds
 from muster.server.answers import JobView
 from muster.server.commands import Commands
 from muster.server.errors import Forbidden, NotFound, StoreTrouble
 from muster.server.people import Person, may_act_on
 from muster.server.service import Service
+from muster.server.stewardship.efforts import hand_over
 from muster.server.stewardship.ending import is_ending
 from muster.server.stewardship.review import Reviewing
+from muster.server.stewardship.subjects import records_of
 from muster.store.reviews import Revivable, origin_of
 
 _LEAST_WORDS = 2
@@ -65,7 +67,7 @@ class Defending:
                 f"muster defend {job.effort}"
             )
         self._check_may(person, job)
-        charter = self._amended(person, job.charter, job.owner, body)
+        charter = self._amended(person, of_job(job_id), job.charter, job.owner, body)
         return await self._said(of_job(job_id), person, body, charter)
 
     async def effort(self, person: Person, name: str, body: DefendBody) -> Defended:
@@ -73,7 +75,7 @@ class Defending:
             raise NotFound(f"there is no effort {name[:40]!r}; muster effort ls lists them")
         effort = self._service.fold.stewardship.open_effort(name)
         self._check_may_effort(person, effort)
-        charter = self._amended(person, effort.charter, effort.owner, body)
+        charter = self._amended(person, of_effort(name), effort.charter, effort.owner, body)
         return await self._said(of_effort(name), person, body, charter)
 
     async def _said(self, subject: Subject, person: Person, body: DefendBody, charter: Charter) -> Defended:
@@ -81,7 +83,11 @@ class Defending:
         because = _reason(body.because)
         event = Defended(self._service.now(), subject, person.name, because, charter.until, charter)
         self._service.note(event)
-        kind, _, name = subject.partition(":")
+        kind, name = split(subject)
+        if kind == "effort" and charter.owner is not None:
+            hand_over(
+                self._service, records_of(self._service.fold, subject), charter.owner, person.name, because
+            )
         self._reviewing.answered(name if kind == "job" else None)
         await self._service.durable()
         return event
@@ -103,8 +109,7 @@ class Defending:
         return entry.job
 
     def _check_may(self, person: Person, job: Job) -> None:
-        is_owner = person.name == job.charter.owner
-        if not is_owner and not may_act_on(person, job.owner, job.team, self._service.fold.tenancy):
+        if not may_act_on(person, job.owner, job.team, self._service.fold.tenancy, job.charter.owner):
             owner = job.charter.owner or job.owner
             raise Forbidden(
                 f"job {job.id} is {owner or 'nobody'}'s; only they, a lead of their team or an admin may"
@@ -116,7 +121,9 @@ class Defending:
                 f"effort {effort.name} is {effort.owner}'s; only they, a lead of their team or an admin may"
             )
 
-    def _amended(self, person: Person, charter: Charter, owner: str, body: DefendBody) -> Charter:
+    def _amended(
+        self, person: Person, subject: Subject, charter: Charter, owner: str, body: DefendBody
+    ) -> Charter:
         """With the new end. Who defends what is nobody's answers for it from now on."""
         _reason(body.because)
         said = {
@@ -131,6 +138,8 @@ class Defending:
             raise BadInput("until: that date has passed; write one that is still to come")
         if asked.until > wall + longest + DAY:  # a date is meant with its last moment
             raise BadInput(f"until: a defence holds {show_seconds(longest)} at most; choose an earlier date")
+        if asked.budget is not None and self._service.budgets is not None:
+            self._service.budgets.check_extension(subject, asked.budget)
         known = charter.owner or owner
         return replace(
             charter,
@@ -150,7 +159,7 @@ class Defending:
         self._check_may(person, stopped.job)
         if stopped.job.effort in self._service.fold.stewardship.efforts:
             self._service.fold.stewardship.open_effort(stopped.job.effort)
-        charter = self._amended(person, stopped.job.charter, stopped.job.owner, body)
+        charter = self._amended(person, of_job(job_id), stopped.job.charter, stopped.job.owner, body)
         charter = replace(charter, purpose=charter.purpose or _reason(body.because))
         new, now = self._service.next_id(), self._service.now()
         event = _again(stopped, new, now, charter)

@@ -12,7 +12,7 @@ from muster.model.charter import Charter
 from muster.model.errors import BadInput
 from muster.model.job import Job
 from muster.model.message import Message
-from muster.model.stewardship import of_job
+from muster.model.stewardship import Effort, of_effort, of_job
 from muster.server.config_tables import Config
 from muster.server.config_values import nearest, shown
 from muster.server.people import Directory, Person
@@ -60,6 +60,18 @@ def _effort(job: Job, directory: Directory, said: Stewardship) -> Charter | None
     if effort is None or not effort.is_open:
         return None
     return replace(effort.charter, owner=None if directory.has_left(effort.owner) else effort.owner)
+
+
+def named_for_effort(person: Person, effort: Effort) -> Iterator[Message]:
+    """Likewise who was given an effort."""
+    if not person.is_called(effort.owner):
+        yield Message(
+            to=effort.owner,
+            about=of_effort(effort.name),
+            kind="named",
+            sentence=f"{person.name} named you to answer for effort {effort.name}: {effort.charter.purpose}",
+            action=f"muster effort show {effort.name}",
+        )
 
 
 def tell_named(tell: Callable[[Message], None], person: Person, jobs: Iterable[Job]) -> None:

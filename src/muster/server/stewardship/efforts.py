@@ -4,7 +4,7 @@ An owner's attention is short: so many efforts may be under way at once, and who
 one pauses. A paused effort starts nothing; what runs of it goes on to its end.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,8 +13,9 @@ from muster.application.names import nearest, parse_name
 from muster.application.options import read_options
 from muster.model.charter import Charter, Verdict
 from muster.model.errors import BadInput, IllegalTransition
-from muster.model.events import Held, Released
+from muster.model.events import Amended, Evicting
 from muster.model.job import Job
+from muster.model.plan import Evict
 from muster.model.state import State
 from muster.model.stewardship import (
     Effort,
@@ -31,11 +32,14 @@ from muster.server.errors import Forbidden, NotFound
 from muster.server.people import Person, default_team, may_act_on, may_submit
 from muster.server.service import Service
 from muster.server.stewardship import ending
-from muster.server.stewardship.door import present_owner
+from muster.server.stewardship.door import named_for_effort, present_owner
 from muster.server.stewardship.extending import new_date
+from muster.server.stewardship.pausing import release
+from muster.server.stewardship.subjects import job_named, job_of
 from muster.steward.budget import extended
 from muster.store.records import Record
-from muster.store.stewardship import Stewardship
+from muster.store.reviews import unit_of
+from muster.store.stewardship import Stewardship, why_paused
 
 MUSTER = "muster"  # who acts when nobody in particular does
 CHARTER_KEYS = frozenset({"owner", "for", "success", "failure", "budget", "until"})
@@ -62,6 +66,7 @@ class Efforts:
         owner = charter.owner or person.name
         if charter.purpose is None:
             raise BadInput('an effort has a purpose; say it in one sentence: --for "…"')
+        self._check_budget(name, charter, None)
         if (why_not := may_submit(person, team, person.name)) is not None:
             raise Forbidden(why_not)
         paused = self._check_attention(person, owner, pausing)
@@ -76,6 +81,7 @@ class Efforts:
         self._service.note(EffortOpened(now, effort))
         if paused is not None:
             self._pause(paused, person.name, f"makes room for {name}")
+        self._tell_owner(person, name)
         await self._service.durable()
         return effort
 
@@ -103,12 +109,25 @@ class Efforts:
             raise BadInput(
                 "nothing would change; say what: --budget, --until, --owner, --for, --success, --fail"
             )
-        budgets = self._service.budgets
-        if budgets is not None and charter.budget and charter.budget != effort.charter.budget:
-            budgets.check_extension(of_effort(name), charter.budget)
+        self._check_budget(name, charter, effort.charter.budget)
+        is_handed_over = charter.owner not in (None, effort.owner)
+        if is_handed_over and effort.paused is None:
+            self._check_attention(person, charter.owner or "", None)
         self._service.note(EffortAmended(self._service.now(), name, charter, person.name, because.strip()))
+        if is_handed_over:
+            hand_over(self._service, self.records(name), charter.owner or "", person.name, because.strip())
+            self._tell_owner(person, name)
         await self._service.durable()
         return self.found(name)
+
+    def _check_budget(self, name: str, charter: Charter, before: str | None) -> None:
+        budgets = self._service.budgets
+        if budgets is not None and charter.budget and charter.budget != before:
+            budgets.check_extension(of_effort(name), charter.budget)
+
+    def _tell_owner(self, person: Person, name: str) -> None:
+        for message in named_for_effort(person, self.found(name)):
+            self._service.tell(message)
 
     async def pause(self, person: Person, name: str, because: str) -> Effort:
         effort = self._acted_on(person, name)
@@ -150,26 +169,30 @@ class Efforts:
                 ending.end(self._service, self.records(effort.name), effort.verdict or Verdict.LOST, said)
 
     def goes_on(self, effort: Effort, by: str, because: str) -> None:
-        now = self._service.now()
-        self._service.note(EffortGoesOn(now, effort.name, by, because))
+        self._service.note(EffortGoesOn(self._service.now(), effort.name, by, because))
+        why = why_paused(effort.name)
         for record in list(self.records(effort.name)):
             waiting = record.waiting
-            if record.state is State.HELD and waiting and waiting.held_because == _why_held(effort.name):
-                self._service.note(Released(now, waiting.job.id))
+            if record.state is State.HELD and waiting and waiting.held_because == why:
+                release(self._service, waiting.job)
 
     def _pause(self, effort: Effort, by: str, because: str) -> None:
-        now = self._service.now()
+        """Who waits is held; who is lined up goes back to the queue, and is held there."""
+        now, why = self._service.now(), why_paused(effort.name)
         self._service.note(EffortPaused(now, effort.name, by, because))
-        for record in list(self.records(effort.name)):
-            if record.waiting is not None and record.state is State.QUEUED:
-                self._service.note(Held(now, record.waiting.job.id, _why_held(effort.name)))
+        records = list(self.records(effort.name))
+        ending.hold_back(self._service, [r for r in records if r.running is None], why)
+        for running in (r.running for r in records if r.running is not None):
+            if running.behind is not None and running.state is not State.STOPPING:
+                job, attempt = running.job.id, running.attempt
+                self._service.note(Evicting(now, job, attempt, why), Evict(job, attempt, why))
 
     # --- Joining ------------------------------------------------------------------------------------
 
-    def joined(self, person: Person, job: Job) -> tuple[Job, str]:
-        """The job with what its effort says, and why it is held back, if it is."""
+    def joined(self, person: Person, job: Job) -> Job:
+        """The job with what its effort says."""
         if job.effort is None:
-            return job, ""
+            return job
         effort = self._state.open_effort(self.found(job.effort).name)
         if not (self._may_act(person, effort) or self._may_join(person, effort)):
             raise Forbidden(
@@ -178,10 +201,7 @@ class Efforts:
         charter = replace(
             job.charter, owner=effort.owner, purpose=job.charter.purpose or effort.charter.purpose
         )
-        job = replace(job, charter=charter)
-        if effort.paused is None or job.held:
-            return job, ""
-        return job, _why_held(effort.name)
+        return replace(job, charter=charter)
 
     # --- Looking ------------------------------------------------------------------------------------
 
@@ -258,5 +278,10 @@ class Efforts:
         return paused
 
 
-def _why_held(name: str) -> str:
-    return f"effort {name} is paused; it goes on with: muster effort resume {name}"
+def hand_over(service: Service, records: Iterable[Record], owner: str, by: str, because: str) -> None:
+    """An effort has another owner, and so have its jobs: one person answers for all of it."""
+    now = service.now()
+    for unit in dict.fromkeys(unit_of(job_of(record)) for record in records):
+        job = job_named(service.fold, unit)
+        if job is not None and job.charter.owner != owner:
+            service.note(Amended(now, unit, replace(job.charter, owner=owner), by, because))

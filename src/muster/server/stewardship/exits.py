@@ -45,6 +45,7 @@ from muster.server.reports import Reports
 from muster.server.service import Service
 from muster.server.stewardship import ending
 from muster.server.stewardship.efforts import MUSTER, Efforts
+from muster.server.stewardship.subjects import job_of, records_of
 from muster.steward.exits.board import Board
 from muster.steward.exits.compiled import Exits, exits_of
 from muster.steward.exits.watched import Met
@@ -73,6 +74,7 @@ class Exiting:
         self._board = Board()
         self._met: dict[JobId, Met] = {}  # who met an exit with its last words
         self._runs: dict[str, set[JobId]] = {}  # of each effort, its jobs that run
+        self._effort_of: dict[JobId, str] = {}  # those that have run of one with exits
         self._loop = asyncio.get_running_loop()
         self._due: asyncio.TimerHandle | None = None
         self._quiet: asyncio.TimerHandle | None = None
@@ -84,26 +86,30 @@ class Exiting:
 
     def _begin(self) -> None:
         """Go on where an earlier server stood. What the journal says of jobs is known."""
-        kept = {
-            key: msgspec.msgpack.decode(body, type=_Kept) for key, body in self._reports.kept(_KIND).items()
-        }
+        kept = self._kept_last()
         for effort in self._fold.stewardship.efforts.values():
             if effort.is_open and _has_exits(effort.charter):
                 subject = of_effort(effort.name)
-                self._restore(subject, _exits(effort.charter), kept.get((subject, _EFFORT_ATTEMPT)))
+                self._restore(subject, _exits(effort.charter), kept.get(subject))
         for job_id, record in list(self._fold.records.items()):
             entry = record.running or record.waiting
             if entry is None or not _has_exits(entry.job.charter):
                 continue
-            attempts = (known for (job, _), known in kept.items() if job == job_id)
-            known = max(attempts, key=lambda one: one.at, default=None)
-            if known is not None:
-                self._restore(of_job(job_id), _exits(entry.job.charter), known)
+            self._restore(of_job(job_id), _exits(entry.job.charter), kept.get(job_id))
         for running in list(self._fold.running.values()):
             if running.started_at is not None:
                 self._found(running, running.started_at)
         self._wake_when_due()
         self._quiet = self._loop.call_later(_LOOK_SECONDS, self._look_for_silence)
+
+    def _kept_last(self) -> dict[str, _Kept]:
+        """Of each job, in whichever attempt, and of each effort."""
+        last: dict[str, _Kept] = {}
+        for (name, _), body in self._reports.kept(_KIND).items():
+            one = msgspec.msgpack.decode(body, type=_Kept)
+            if name not in last or last[name].at < one.at:
+                last[name] = one
+        return last
 
     def end(self) -> None:
         for timer in (self._due, self._quiet):
@@ -159,6 +165,7 @@ class Exiting:
         elif not running:
             self._board.go_on(subject, now)
         running.add(job.id)
+        self._effort_of[job.id] = effort.name
         self._board.join(subject, job.id)
         self._keep(subject, now)
 
@@ -188,13 +195,15 @@ class Exiting:
     def _over(self, event: Exited | Withdrawn) -> None:
         self._met.pop(event.job, None)
         self._board.end(of_job(event.job))
-        for effort, running in self._runs.items():
-            if event.job in running:
-                self._board.leave(of_effort(effort), event.job)
-                running.discard(event.job)
-                if not running:
-                    self._board.pause(of_effort(effort), event.at)
-                self._keep(of_effort(effort), event.at)
+        effort = self._effort_of.pop(event.job, None)
+        running = None if effort is None else self._runs.get(effort)
+        if effort is None or running is None or event.job not in running:
+            return
+        self._board.leave(of_effort(effort), event.job)
+        running.discard(event.job)
+        if not running:
+            self._board.pause(of_effort(effort), event.at)
+        self._keep(of_effort(effort), event.at)
 
     def _amended(self, event: Amended) -> None:
         self._change(of_job(event.job), event.charter, event.at)
@@ -213,13 +222,20 @@ class Exiting:
 
     def _change(self, subject: Subject, charter: Charter, now: float) -> None:
         """Other exits; what was learned about metrics that both name stays."""
-        if subject in self._board:
-            self._board.change(subject, _exits(charter), now)
-        elif _has_exits(charter):
+        if subject not in self._board and _has_exits(charter):
             for running in self._running_of(subject):
                 self._found(running, now)
+        for one in self._boarded(subject):
+            self._board.change(one, _exits(charter), now)
         self._reports.reconsider()
         self._wake_when_due()
+
+    def _boarded(self, subject: Subject) -> list[Subject]:
+        """What stands on the board for it: of an array, each member."""
+        kind, name = split(subject)
+        is_array = kind == "job" and name in self._fold.arrays
+        members = records_of(self._fold, subject) if is_array else ()
+        return [of_job(job_of(record).id) for record in members] or [subject]
 
     def _running_of(self, subject: Subject) -> list[Running]:
         kind, name = split(subject)
@@ -259,7 +275,8 @@ class Exiting:
                 if met is not None:
                     self._carry_out(met)
         for subject in told:
-            self._keep(subject, self._service.now())
+            if subject in self._board:  # an effort may be over by it
+                self._keep(subject, self._service.now())
         self._wake_when_due()
 
     def _subjects(self, job: Job) -> Iterable[Subject]:

@@ -70,8 +70,7 @@ class Extending:
             )
         job = job_named(self._service.fold, job_id)
         assert job is not None
-        mine = person.name in (job.owner, job.charter.owner)
-        if not mine and not may_act_on(person, job.owner, job.team, self._service.fold.tenancy):
+        if not may_act_on(person, job.owner, job.team, self._service.fold.tenancy, job.charter.owner):
             raise Forbidden(f"job {job.id} is {job.owner}'s; only they, a lead of their team or an admin may")
         return job
 

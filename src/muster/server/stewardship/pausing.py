@@ -58,16 +58,17 @@ def free(service: Pausing, reached: BudgetReached) -> None:
     for record in records_of(service.fold, reached.subject):
         waiting, running = record.waiting, record.running
         if waiting is not None and record.state is State.HELD and waiting.held_because == reached.because:
-            _release(service, waiting.job, now)
+            release(service, waiting.job)
         elif running is not None and running.state is State.SUSPENDED and running.because == reached.because:
             _resume(service, running, now)
 
 
-def _release(service: Pausing, job: Job, now: float) -> None:
-    other = service.fold.exhausted(job)
+def release(service: Pausing, job: Job) -> None:
+    """One that is held goes back to the queue, unless something else keeps it back."""
+    now, why = service.now(), service.fold.kept_back(job)
     service.note(Released(now, job.id))
-    if other is not None:
-        service.note(Held(now, job.id, other.because))
+    if why is not None:
+        service.note(Held(now, job.id, why))
 
 
 def _resume(service: Pausing, running: Running, now: float) -> None:

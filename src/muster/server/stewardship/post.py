@@ -10,7 +10,7 @@ A question closes by itself when a fact answers it (``steward.answering``).
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
@@ -85,6 +85,7 @@ class Post:
         self._round: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self.now_called: Callable[[str], str] = str  # whoever was renamed, by the name that they have now
 
     # --- Beginning and end --------------------------------------------------------------------------
 
@@ -103,8 +104,18 @@ class Post:
         for name, written in config.channel.items():
             if name not in self._couriers:
                 self._couriers[name] = written, Courier(name, sender(written))
+        self._forward()
         self._moments = None  # everybody is looked at again
         self._begin_round()
+
+    def _forward(self) -> None:
+        """What is open, or new, of somebody who has another name by now goes to that."""
+        for name, box in list(self._service.fold.mailboxes.boxes.items()):
+            if self.now_called(name) != name:
+                letters = [one for one in box.letters.values() if one.settled_at is None and _is_shown(one)]
+                for letter in letters:
+                    self.tell(letter.message)
+                self._settle([one.number for one in letters], f"{name} is {self.now_called(name)} now")
 
     def _forget_ways(self, channel: str) -> None:
         self._under_way = {way: one for way, one in self._under_way.items() if way[1] != channel}
@@ -139,7 +150,8 @@ class Post:
         if not message.to:
             log.info("nobody is there to be told: %s", clean(message.sentence))
             return
-        message = replace(message, sentence=clean(message.sentence), action=clean(message.action))
+        to, sentence, action = self.now_called(message.to), clean(message.sentence), clean(message.action)
+        message = replace(message, to=to, sentence=sentence, action=action)
         boxes = self._service.fold.mailboxes
         known = boxes.of(message.to).like(message)
         if known is not None and known.message == message:
@@ -186,7 +198,7 @@ class Post:
     def settle(self, person: Person, number: int, because: str) -> Letter:
         """The person says that it is done."""
         letter = self._service.fold.mailboxes.letter(number)
-        if letter is None or (letter.message.to != person.name and person.role != "admin"):
+        if letter is None or not (person.role == "admin" or person.is_called(letter.message.to)):
             raise NotFound(f"you have no message {number}; muster digest shows them")
         if letter.settled_at is None:
             self._settle([number], f"{because} by {person.name}")

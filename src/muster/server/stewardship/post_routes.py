@@ -78,10 +78,11 @@ class PostRoutes:
 
     async def digest(self, call: Call) -> DigestView:
         q: DigestQuery = call.query
-        user = call.person.name if q.user is None else q.user
-        if user != call.person.name and call.person.role != "admin":
+        me = self._service.directory.now_called(call.person.name)
+        user = me if q.user is None else self._service.directory.now_called(q.user)
+        if user != me and call.person.role != "admin":
             raise Forbidden(f"the digest of {user} is theirs")
-        looked = user == call.person.name and not q.peek
+        looked = user == me and not q.peek
         listed, digest = await self._post.digest_of(user, looked=looked)
         return DigestView(
             user=user,

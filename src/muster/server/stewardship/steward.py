@@ -39,6 +39,7 @@ class Steward:
         self._reviewing = self._review(home.path / "reviews")
         self._post = Post(service, config)
         self._looking_back = LookingBack(service, config.monitor.hindsight_seconds)
+        self._post.now_called = self._now_called
         service.budgets, service.views.budget = self._budgets, self._budgets.view_of
         service.reviewing, service.views.review = self._reviewing, self._reviewing.mark_of
         service.post, service.tell = self._post, self._post.tell
@@ -51,6 +52,9 @@ class Steward:
         reviewing.stand_in = lambda team: answers_for(self._config, team, own_name())
         reviewing.budget_left = self._budget_left
         return reviewing
+
+    def _now_called(self, name: str) -> str:
+        return self._service.directory.now_called(name)
 
     def _is_present(self, owner: str) -> bool:
         return self._service.directory.present(owner)
@@ -89,7 +93,7 @@ class Steward:
     # --- People -------------------------------------------------------------------------------------
 
     def questions_for(self, person: Person) -> int:
-        return self._post.questions_for(person.name)
+        return self._post.questions_for(self._now_called(person.name))
 
     def heard_of(self, person: Person, route: Route) -> None:
         """Jobs report by themselves: that is no word of their owner's."""
@@ -110,4 +114,4 @@ class Steward:
 
     def _longest(self, person: Person) -> float | None:
         """That a job of theirs may run."""
-        return self._config.limits_of(person.name).time_most_seconds
+        return self._config.limits_of(self._now_called(person.name)).time_most_seconds

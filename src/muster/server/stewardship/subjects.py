@@ -1,11 +1,23 @@
 """What a subject is about: its charter, its jobs, and who answers for it."""
 
 from muster.model.charter import Charter
+from muster.model.events import Amended, Event
 from muster.model.job import Job
-from muster.model.stewardship import Subject, split
+from muster.model.stewardship import (
+    Defended,
+    EffortAmended,
+    EffortClosed,
+    EffortOpened,
+    Subject,
+    of_effort,
+    of_job,
+    split,
+)
 from muster.store.fold import Fold
 from muster.store.records import Record
 from muster.store.spending import subjects_of
+
+AMENDING = (Amended, EffortOpened, EffortAmended, EffortClosed, Defended)
 
 
 def job_of(record: Record) -> Job:
@@ -31,6 +43,17 @@ def charter_of(fold: Fold, subject: Subject) -> Charter | None:
         return None if job is None else job.charter
     effort = fold.stewardship.efforts.get(name) if kind == "effort" else None
     return None if effort is None or not effort.is_open else effort.charter
+
+
+def amended_by(event: Event) -> Subject | None:
+    """Whose charter is another by a fact, or is none any more."""
+    if isinstance(event, Amended):
+        return of_job(event.job)
+    if isinstance(event, EffortOpened):
+        return of_effort(event.effort.name)
+    if isinstance(event, EffortAmended | EffortClosed):
+        return of_effort(event.effort)
+    return event.subject if isinstance(event, Defended) else None
 
 
 def begun_at(fold: Fold, subject: Subject) -> float:

@@ -85,39 +85,44 @@ class Watches:
 
     def open_anew(self, subject: Subject) -> None:
         """Its budget, or the period, may be another."""
-        self.close(subject)
+        self._close(subject, list(self._seated.values()))
         if self._open(subject) is not None:
             for running in self._running():
                 if subject in self._subjects_of(running.job):
                     self._seat(running)
 
-    def close(self, subject: Subject) -> None:
+    def _close(self, subject: Subject, seated: Iterable[_Seated]) -> None:
+        """``seated``: those that may spend of it."""
         if self._watched.pop(subject, None) is not None:
-            for seated in self._seated.values():
-                seated.subjects = tuple(one for one in seated.subjects if one != subject)
+            for one in seated:
+                one.subjects = tuple(other for other in one.subjects if other != subject)
 
     def reseat(self, job_id: JobId) -> None:
         """A job has taken seats, or left them."""
-        before = self._seated.pop(job_id, None)
+        record, before = self._fold.records.get(job_id), self._seated.get(job_id)
+        running = None if record is None else record.running
         if before is not None:
+            if running is not None and running.holds_since == before.since:
+                return
+            del self._seated[job_id]
             for subject in before.subjects:
                 watch = self._watched[subject]
                 watch.burning.end(before.rate, watch.counted(before.since))
                 self._stirred(subject)
-        record = self._fold.records.get(job_id)
-        if record is not None and record.running is not None:
-            self._seat(record.running)
+        if running is not None:
+            self._seat(running)
 
     def is_over(self, job_id: JobId) -> Iterable[Subject]:
         """A job has ended; with its last member an array has, too. Who is no longer watched."""
         array, _, _ = job_id.rpartition("_")
         for subject in (of_job(job_id), of_job(array)):
             if subject in self._watched and charter_of(self._fold, subject) is None:
-                self.close(subject)
+                self._close(subject, ())  # who has ended has left its seats
                 yield subject
 
     def _seat(self, running: Running) -> None:
-        if running.holds_since is None:
+        is_unwatched = not self._watched and running.job.charter.budget is None
+        if running.holds_since is None or is_unwatched:
             return
         subjects = tuple(s for s in self._subjects_of(running.job) if self._is_watched(s))
         if not subjects:
