@@ -188,8 +188,8 @@ class Client:
         is_job = all(c in "0123456789_[]-," for c in what)
         return self.post(f"/jobs/{_id(what)}/defend" if is_job else f"/efforts/{_effort(what)}/defend", body)
 
-    def revive(self, job: str, *, because: str, until: str) -> "View":
-        """Brings back what was stopped, as a new job that finds its checkpoints."""
+    def revive(self, job: str, *, because: str = "", until: str | None = None) -> "View":
+        """Brings back what was stopped, as a new job that finds its checkpoints; with a reason, defended."""
         return self.act(job, "revive", {"because": because, "until": until})
 
     def act(self, job: str, verb: str, body: "Mapping[str, object] | None" = None) -> "View":

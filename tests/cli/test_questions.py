@@ -101,7 +101,7 @@ def test_enter_at_the_first_question_skips_the_rest(desk: Desk) -> None:
     shown.sees(WHAT_FOR + " (Enter to skip)").types("")
     assert shown.ends() == 0
     assert WORKED not in shown.shown
-    assert "enters the next review as undefended" in shown.shown
+    assert "the next review lists it as undefended" in shown.shown
 
 
 def test_an_answer_that_says_nothing_is_asked_for_again_kindly(desk: Desk) -> None:
@@ -116,6 +116,16 @@ def test_an_answer_that_says_nothing_is_asked_for_again_kindly(desk: Desk) -> No
     shown.sees("never, I hope", GIVE_UP).types("")
     assert shown.ends() == 0
     assert desk.last()["purpose"] == "Is it better in Czech?"
+
+
+def test_what_is_wrong_with_a_condition_is_pointed_at_and_an_end_may_be_more_than_one(desk: Desk) -> None:
+    shown = desk.submit("--for", PURPOSE, "--", "true")
+    shown.sees(WORKED).types("wer >> 3")
+    shown.sees("\n  wer >> 3", "\n       ^", WORKED).types("wer < 0.08")
+    shown.sees(GIVE_UP).types("tomorrow")
+    shown.sees("'tomorrow' is neither a condition nor a time like 8h, a date", GIVE_UP).types("+7d")
+    assert shown.ends() == 0
+    assert desk.last()["until"] is not None
 
 
 def test_arrow_keys_and_other_scripts_do_no_harm(desk: Desk) -> None:

@@ -495,6 +495,22 @@ def test_a_table_is_coloured_on_a_terminal_only_and_not_where_that_is_unwanted(
         assert ("\x1b[32mR" in on_terminal("ps")) is coloured
 
 
+def test_a_terminal_that_does_not_say_how_wide_it_is_gets_whole_lines(server: Canned) -> None:
+    server.answers["GET /jobs"] = {"jobs": [view(state="RUNNING", nodes=["a"], started_at=1.0)], "more": 0}
+    assert "OWNER" in on_terminal("ps", columns=0)
+
+
+def test_ps_says_how_work_was_judged_and_extend_its_new_terms(server: Canned, capsys: Said) -> None:
+    over = {**ended("STOPPED", signal=15), "verdict": "won"}
+    server.answers["GET /jobs"] = {"jobs": [over], "more": 0}
+    assert run(["ps", "-a"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith(" won")
+    budget = {"text": "300 GPUh", "spent": 0.0000012, "share": 0.0, "used": None, "decide_by": None}
+    server.answers["POST /jobs/12/extend"] = {**view(), "budget": budget}
+    assert run(["extend", "12", "--budget", "+100GPUh", "--because", "it still falls"]) == 0
+    assert capsys.readouterr().out.endswith("goes on with 300 GPUh, of which <0.001 are spent.\n")
+
+
 def on_terminal(*arguments: str, columns: int = 80) -> str:
     """What a command writes to a terminal."""
     ours, theirs = pty.openpty()

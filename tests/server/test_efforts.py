@@ -1,10 +1,12 @@
 """Efforts on a real server: one charter over many jobs, a limit to how many, and the story of each."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from muster.client import Client, Refused
+from muster.model.units import DAY
 from servers import Server, until
 
 FOR = {"for": "Does 8B beat 3B on the held-out set?"}
@@ -96,7 +98,7 @@ def test_a_budget_can_be_extended_by_an_amount(client: Client) -> None:
     opened(client, "more")
     for budget, then in (("10GPUh", "10 GPUh"), ("+2GPUh", "12 GPUh")):
         view = client.on_effort("more", "extend", {"charter": {"budget": budget}, "because": "two epochs"})
-        assert (view["budget"], view["spent"]["share"]) == (then, 0.0)
+        assert (view["budget"], view["spending"]["share"]) == (then, 0.0)
     with pytest.raises(Refused, match="say why"):
         client.on_effort("more", "extend", {"charter": {"budget": "+2GPUh"}, "because": " "})
 
@@ -104,6 +106,56 @@ def test_a_budget_can_be_extended_by_an_amount(client: Client) -> None:
 def test_a_name_that_could_be_a_job_is_refused(client: Client) -> None:
     with pytest.raises(Refused, match="taken for a job"):
         opened(client, "12")
+
+
+def test_an_effort_is_extended_by_so_much_as_a_job_is(client: Client) -> None:
+    opened(client, "longer")
+    with pytest.raises(Refused, match="there is no budget yet"):
+        client.on_effort("longer", "extend", {"charter": {"budget": "+1GPUh"}, "because": "it falls"})
+    client.on_effort(
+        "longer", "extend", {"charter": {"budget": "9GPUh", "until": "+7d"}, "because": "it falls"}
+    )
+    first = client.effort("longer")
+    terms = {"budget": "+3GPUh", "until": "+7d"}
+    client.on_effort("longer", "extend", {"charter": terms, "because": "it still falls"})
+    second = client.effort("longer")
+    assert (first["budget"], second["budget"]) == ("9 GPUh", "12 GPUh")
+    assert second["until"] - first["until"] == 7 * DAY
+
+
+def test_the_command_that_a_spent_budget_suggests_works_and_what_is_spent_is_shown(
+    client: Client, server: Server
+) -> None:
+    opened(client, "spender")
+    client.on_effort("spender", "extend", {"charter": {"budget": "0.0001CPUh"}, "because": "it is small"})
+    job = sleeping(client, "spender")
+    until(lambda: client.job(job)["state"] == "SUSPENDED", "its budget to be spent")
+    shown = server.muster("effort", "show", "spender").stdout
+    assert "paused: its budget is spent; it ends" in shown
+    assert " of 0.0001 CPUh held (" in shown
+    assert "paused" in server.muster("effort", "ls").stdout
+    why = server.muster("why", job).stdout
+    assert "muster resume" not in why
+    [command] = re.findall(r"muster (effort extend .*?) --because", why)
+    low = {"charter": {"budget": "0.00001CPUh"}, "because": "less is more"}
+    with pytest.raises(Refused, match="spent already"):
+        client.on_effort("spender", "extend", low)
+    enough = command.replace("+0.00005", "+1")
+    done = server.muster(*enough.split(), "--because", "it still falls")
+    assert done.returncode == 0, done.stderr
+    until(lambda: client.job(job)["state"] == "RUNNING", "it to go on")
+
+
+def test_without_a_reason_a_story_says_who_and_no_more(client: Client, server: Server) -> None:
+    opened(client, "quiet", first_wins=True)
+    for word in ("pause", "resume"):
+        client.on_effort("quiet", word, {})
+    client.on_effort("quiet", "close", {"verdict": "lost"})
+    shown = server.muster("effort", "show", "quiet").stdout
+    me = client.whoami()["name"]
+    told = [re.sub(r"\s+", " ", line.partition("  ")[2]) for line in shown.splitlines()[-3:]]
+    assert told == [f"paused {me}: no reason was given", f"goes on {me}", f"closed {me}: lost"]
+    assert "won if  one of its jobs wins" in shown
 
 
 @pytest.mark.parametrize(

@@ -236,4 +236,4 @@ def test_an_exit_that_is_met_while_the_server_is_down_ends_the_job_when_it_is_ba
 def test_why_tells_the_verdict_of_what_has_ended(client: Client) -> None:
     job = printing(client, ON.format(acc="i / 10"), success=["acc >= 0.9"])
     ended(client, job)
-    assert "won: acc was 0.9 at step 9" in client.why(job)["text"]
+    assert ", won: acc was 0.9 at step 9" in client.why(job)["text"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from case import Case
+from muster.model.charter import Verdict
 from muster.model.errors import BadInput
 from muster.model.events import Outcome
 from muster.model.job import Priority
@@ -186,6 +187,13 @@ def test_a_job_that_is_evicted_is_told_that_it_waits_again() -> None:
 def test_an_ended_job_is_told_how() -> None:
     found = explain_ended("7", Outcome.FAILED, ended_at=0.0, exit_code=3, show_time=lambda _: "12:00")
     assert found.text == "Ended at 12:00: it failed, exit code 3."
+
+
+def test_what_its_charter_ended_is_told_by_what() -> None:
+    said = "acc was 0.93 at step 7, and acc >= 0.92 ends it as won"
+    verdict, at = Verdict.WON, {"ended_at": 0.0, "show_time": lambda _: "12:00"}
+    found = explain_ended("7", Outcome.STOPPED, signal=15, verdict=verdict, reason=said, **at)
+    assert found.text == f"Ended at 12:00, won: {said}."
 
 
 def test_an_unknown_job_is_refused() -> None:

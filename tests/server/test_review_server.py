@@ -103,6 +103,54 @@ def test_who_is_not_defended_is_stopped_and_comes_back_with_its_checkpoint(serve
     assert minutes.read_text() == ended["minutes"]
 
 
+def test_without_a_reason_it_comes_back_as_it_was_and_is_asked_about_again(server: Server) -> None:
+    job = submit(server, "sleep 100", name="old")
+    with server.client() as client:
+        assert closed(client)["stopped"] == [job]
+        client.wait(job)
+        with pytest.raises(Refused, match="a defence has an end"):
+            client.revive(job, because="it is nearly done")
+        done = server.muster("revive", job)
+        assert "The next review asks about it" in done.stdout, done.stderr
+        back = done.stdout.split()[0]
+        assert item_of(client, back)["kind"] != "defended"
+        assert client.job(back)["until"] is None
+
+
+def test_an_effort_that_a_review_has_paused_goes_on_when_somebody_speaks_for_it(server: Server) -> None:
+    with server.client() as client:
+        for name in ("defended", "revived"):
+            client.post("/efforts", {"name": name, "charter": {"for": "Does it pay off?"}})
+        first, second = (submit(server, "sleep 100", effort=name) for name in ("defended", "revived"))
+        assert sorted(closed(client)["stopped"]) == sorted([first, second])
+        client.wait(second)
+        waits = client.submit(["sleep", "100"], effort="defended", cpus=0.1)["id"]
+        assert client.job(waits)["state"] == "HELD"
+        client.defend("defended", because="it is the baseline", until="+7d")
+        running(client, waits)
+        back = client.revive(second)["id"]
+        running(client, back)
+        assert [client.effort(name)["paused"] for name in ("defended", "revived")] == [None, None]
+        assert client.effort("revived")["story"][-1]["text"] == f"job {second} was brought back"
+
+
+def test_a_defence_may_say_how_much_longer_and_how_much_more(server: Server) -> None:
+    job = submit(server, "sleep 100", name="small", budget="10CPUh")
+    with server.client() as client:
+        said = client.defend(job, because="it is the baseline", until="+7d", budget="+2CPUh")
+        assert time.time() + 6.9 * 86_400 < said["until"] < time.time() + 7.1 * 86_400
+        assert client.job(job)["budget"]["text"] == "12 CPUh"
+
+
+def test_a_spent_budget_is_asked_about_once(server: Server) -> None:
+    job = submit(server, "sleep 100", name="spent", purpose="Does it pay off?", budget="0.0001CPUh")
+    with server.client() as client:
+        until(lambda: client.job(job)["state"] == "SUSPENDED", "its budget to be spent")
+        until(lambda: item_of(client, job)["told_at"], "the review to list it")
+        [question] = client.digest()["questions"]
+    assert question["action"].startswith(f"muster extend {job} ")
+
+
 def test_an_array_is_one_and_comes_back_as_one_with_what_each_member_tried(server: Server) -> None:
     script = 'echo "$MUSTER_ARRAY_INDEX $MUSTER_PARAM_lr $MUSTER_CHECKPOINT_DIR"; sleep 100'
     view = server.sh(script, name="sweep", params=["lr=a,b,c"], cpus=0.1)

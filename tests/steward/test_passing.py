@@ -55,7 +55,7 @@ def test_a_time_limit_that_was_asked_for_is_an_end() -> None:
 def test_strict_refuses_with_what_is_missing_and_how_to_add_it() -> None:
     assert judged(job()).refusal == (
         'nothing starts here without a purpose and an end; add --for "what you will know when it is done" '
-        "and one of --success, --failure, --budget, --until or --time"
+        "and one of --time, --until, --budget, --success or --fail"
     )
     assert judged(job(limit=HOUR)).refusal == (
         'nothing starts here without a purpose; add --for "what you will know when it is done"'
@@ -67,7 +67,7 @@ def test_warn_lets_it_start_and_says_what_comes_of_it() -> None:
     found = judged(job(), "warn")
     assert found.refusal is None
     [warning] = found.warnings
-    assert warning.startswith("it has no purpose and no end, and enters the next review as undefended; ")
+    assert warning.startswith("it has no purpose and no end, so the next review lists it as undefended; ")
     assert "\n" not in warning
 
 
@@ -81,7 +81,7 @@ def test_an_owner_who_has_left_is_none() -> None:
     assert judged(one, is_owned=False).refusal == (
         "nothing starts here without an owner who is here; add --owner NAME"
     )
-    assert judged(one, "warn", is_owned=False).warnings[0].startswith("it has no owner who is here, and")
+    assert judged(one, "warn", is_owned=False).warnings[0].startswith("it has no owner who is here, so")
 
 
 def test_an_effort_supplies_what_the_job_lacks_and_no_more() -> None:

@@ -72,6 +72,10 @@ def test_one_job_that_runs_on_is_no_habit() -> None:
     assert only(world(consumer("7"), before={AGAIN: frozenset({"7"})})).kind is Kind.DEFENDED
 
 
+def test_what_was_tried_twice_before_and_merely_goes_on_is_no_habit() -> None:
+    assert only(world(consumer("7"), before={AGAIN: frozenset({"3", "7"})})).kind is Kind.DEFENDED
+
+
 def test_work_that_has_won_or_has_a_new_purpose_is_no_habit() -> None:
     again = {AGAIN: frozenset({"3"})}
     assert only(world(consumer("7"), before=again, won=frozenset({AGAIN}))).kind is Kind.DEFENDED

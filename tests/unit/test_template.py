@@ -16,7 +16,9 @@ from muster.model.template import Template
     [
         ("epoch {step} loss {loss}", "INFO epoch   3 loss -1.5e-3 (best)", {"step": 3, "loss": -0.0015}),
         ("epoch {step} ... loss {loss}", "epoch 3/10, 5s, loss 0.25", {"step": 3, "loss": 0.25}),
-        ("acc {acc} loss {loss}", "acc 91.5% loss .5", {"acc": 91.5, "loss": 0.5}),
+        ("acc {acc} loss {loss}", "acc 91.5% loss .5", {"acc": 0.915, "loss": 0.5}),
+        ("acc {acc} % loss {loss}", "acc 91.5 % loss .5", {"acc": 0.915, "loss": 0.5}),
+        ("{a} {b}", "5 %d 6", None),
         ("acc {acc}% loss {loss}", "acc 91.5 loss 1", {"acc": 91.5, "loss": 1}),
         ("loss={loss}", "loss=-inf", {"loss": -math.inf}),
         ("loss={loss},", "loss=Infinity, next", {"loss": math.inf}),

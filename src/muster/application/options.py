@@ -14,7 +14,7 @@ from muster.application.charter import parse_budget, parse_purpose
 from muster.application.many import Sweep, parse_array, parse_param, parse_sweep, within_bounds
 from muster.application.metrics import made, parse_metrics
 from muster.application.names import nearest, parse_job_id, parse_name
-from muster.application.times import parse_begin, parse_limit, parse_until
+from muster.application.times import parse_begin, parse_end, parse_limit
 from muster.model.charter import Progress
 from muster.model.errors import BadInput, UnknownChoice
 from muster.model.job import Checkpoint, Priority, Together
@@ -40,6 +40,8 @@ def read_option(key: str, value: object, now: float) -> tuple[str, Any]:
     """The field of ``Asked`` that a key means, and its value."""
     if key == "begin":
         return "begin_at", _named(key, lambda given: parse_begin(_text(given), now), value)
+    if key == "until":
+        return "until", _named(key, lambda given: parse_end(_text(given), now), value)
     if key not in _KEYS:
         raise BadInput(f"unknown option {key[:80]!r}; {nearest(key, known_options())}")
     field, parse = _KEYS[key]
@@ -248,7 +250,6 @@ _KEYS: dict[str, tuple[str, Callable[[object], object]]] = {
     "progress": ("progress", _listed(_progress)),
     "failure": ("failure", _conditions),
     "budget": ("budget", _of(parse_budget)),
-    "until": ("until", _of(parse_until)),
     "cpu_cap": ("cpu_cap", _flag),
     "pids": ("pids", _counted(MOST_PIDS, 1)),
     "warn": ("notice", _notice),

@@ -76,8 +76,14 @@ def _next(clock: time, now: float) -> float:
     return moment.timestamp() if moment.timestamp() > now else moment.timestamp() + DAY
 
 
+def parse_end(text: str, now: float) -> float:
+    """The end of something: a date, or ``+7d``, so long from now."""
+    text = text.strip()
+    return now + parse_seconds(text[1:]) if text.startswith("+") else parse_until(text)
+
+
 def parse_until(text: str) -> float:
-    """The end: a date (its last moment) or a date with a time."""
+    """A date (its last moment) or a date with a time."""
     text = text.strip()
     moment = _moment(text)
     if moment is None:

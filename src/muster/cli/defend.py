@@ -22,9 +22,9 @@ def define(parser: Parser) -> None:
     add = parser.add_argument
     add("what", metavar=JOB, help="a job, an array, or the name of an effort")
     add("--because", metavar="SENTENCE", required=True, help="why it should go on")
-    add("--until", metavar="DATE", required=True, help="its new end, like 2026-11-30")
+    add("--until", metavar="DATE", required=True, help="its new end, like 2026-11-30 or +14d")
     add("--success", metavar="CONDITION", action="append", help="ends it as won; may be repeated")
-    add("--failure", metavar="CONDITION", action="append", help="ends it as lost; may be repeated")
+    add("--failure", "--fail", metavar="CONDITION", action="append", help="ends it as lost; may be repeated")
     add("--budget", metavar="B", help="what it may cost in all, like '200 GPUh'")
     add_output(parser, "table", "json", "yaml")
 

@@ -7,7 +7,7 @@ from muster.cli.output import add_output, structured
 from muster.cli.parse import Parser, Usage
 from muster.cli.table import Cell, painted, properties, shortened, table
 from muster.cli.text import one_line
-from muster.cli.views import clock
+from muster.cli.views import amount, clock
 from muster.client import Client
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
@@ -25,7 +25,7 @@ muster effort new llama-eval --for "Does 8B beat 3B on the held-out set?" --budg
 muster submit --effort llama-eval --gpus 4 -- python train.py
 muster effort show llama-eval
 muster effort note llama-eval "chose AdamW because SGD diverged"
-muster effort extend llama-eval --budget 1200GPUh --because "the 8B run needs two more epochs"
+muster effort extend llama-eval --budget +300GPUh --because "the 8B run needs two more epochs"
 muster effort close llama-eval --won --because "92.4 % on the held-out set"
 """
 _HEADINGS = ("NAME", "OWNER", "TEAM", "JOBS", "BUDGET", "FOR", "ENDS", "STATE")
@@ -34,14 +34,14 @@ _CHARTER = (
     ("--owner", "NAME", "who answers for it, if not you"),
     ("--team", "TEAM", "of new: whose work it is"),
     ("--for", "SENTENCE", "what you will know when it is done"),
-    ("--budget", "B", "what all its jobs may cost together, like '900 GPUh'"),
-    ("--until", "DATE", "when it ends at the latest, like 2026-12-01"),
+    ("--budget", "B", "what all its jobs may cost together, like '900 GPUh'; of extend +100GPUh: more"),
+    ("--until", "DATE", "when it ends at the latest, like 2026-12-01 or +7d"),
 )
 _EXITS = (
     (
         "--success",
         "success",
-        "ends it as won, like 'val_acc >= 0.92', whichever job reports it",
+        "ends it as won, like 'val_acc >= 0.92', whichever job reports it; may be repeated",
     ),
     ("--fail", "failure", "ends it as lost; may be repeated"),
 )
@@ -119,13 +119,13 @@ def _list(client: Client, given: Namespace) -> int:
 
 
 def _row(view: "View") -> list[Cell]:
-    state = view["verdict"] or ("paused" if view["paused"] else "open")
+    state = view["verdict"] or ("paused" if view["paused"] or _decide_by(view) else "open")
     return [
         Cell(view["name"]),
         Cell(view["owner"]),
         Cell(view["team"]),
         Cell(view["living"]),
-        Cell(_budget(view)),
+        Cell(_spent(view) or view["budget"]),
         Cell(shortened(view["purpose"] or "", _PURPOSE_LETTERS)),
         Cell(_ends(view)),
         Cell(state, {"open": "green", "won": "green", "paused": "cyan"}.get(state, "yellow")),
@@ -148,27 +148,48 @@ def _ends(view: "View") -> str | None:
 def _told(view: "View") -> str:
     """All of it, the story last."""
     ended = ", ".join(f"{count:,} {how}" for how, count in view["ended"].items())
-    state = view["verdict"] or (f"paused: {view['paused']}" if view["paused"] else "open")
+    now, decide = time.time(), _decide_by(view)
+    paused = view["paused"] or (
+        decide and f"its budget is spent; it ends {clock(decide, now)} unless extended"
+    )
+    state = view["verdict"] or (f"paused: {paused}" if paused else "open")
     head = properties(
         [
             ("effort", view["name"]),
             ("state", f"{state}: {view['because']}" if view["because"] else state),
             ("for", view["purpose"]),
             ("owner", f"{view['owner']} in {view['team']}" if view["team"] else view["owner"]),
-            ("success", "; or ".join(view["success"])),
-            ("failure", "; or ".join(view["failure"])),
-            ("budget", _budget(view)),
-            ("until", None if view["until"] is None else clock(view["until"], time.time())),
+            ("won if", _won_if(view)),
+            ("lost if", "; or ".join(view["failure"])),
+            ("budget", _spent(view, " held") or view["budget"]),
+            ("until", None if view["until"] is None else clock(view["until"], now)),
             ("jobs", f"{view['living']:,} live" + (f", {ended}" if ended else "")),
         ]
     )
     return "\n".join([head, "", *(_line(one) for one in view["story"])])
 
 
+def _won_if(view: "View") -> str:
+    first = ["one of its jobs wins"] if view["first_wins"] else []
+    return "; or ".join([*view["success"], *first])
+
+
+def _spent(view: "View", held: str = "") -> str | None:
+    """``310 of 900 GPUh``."""
+    spending = view["spending"]
+    if spending is None:
+        return None
+    return f"{amount(spending['spent'])} of {spending['text']}{held} ({spending['share']:.0%})"
+
+
+def _decide_by(view: "View") -> float | None:
+    return (view["spending"] or {}).get("decide_by")
+
+
 def _line(one: "View") -> str:
     when = painted(clock(one["at"], time.time()), "dim")
-    who = f"{one['by']}: " if one["by"] else ""
-    return f"{when}  {one['what']:<8}  {one_line(who + one['text'])}"
+    said = ": ".join(filter(None, (one["by"], one["text"])))
+    return f"{when}  {one['what']:<8}  {one_line(said)}"
 
 
 def _said(view: "View", word: str) -> str:

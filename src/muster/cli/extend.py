@@ -1,10 +1,17 @@
 """``muster extend``: another budget, date or time limit for jobs, with a reason."""
 
+import time
 from argparse import Namespace
 
 from muster.cli.act import on_each
 from muster.cli.parse import Parser, add_jobs
+from muster.cli.text import one_line
+from muster.cli.views import amount, clock, span
 from muster.client import Client
+
+TYPE_CHECKING = False  # typing's own costs milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
 
 _ABOUT = """Give jobs another budget, date or time limit, and say why. What was paused because its budget was
 spent goes on. An array has one charter: its id extends all of its members together."""
@@ -28,4 +35,17 @@ def define(parser: Parser) -> None:
 def run(given: Namespace) -> int:
     asked = {"budget": given.budget, "until": given.until, "time": given.time, "because": given.because}
     with Client() as client:
-        return on_each(given.jobs, lambda job: client.extend(job, **asked))
+        return on_each(given.jobs, lambda job: print(_said(client.extend(job, **asked), given)))
+
+
+def _said(view: "dict[str, Any]", given: Namespace) -> str:
+    """Its terms from now on, of those that were changed."""
+    now, budget, limit = time.time(), view.get("budget"), view["time_limit_seconds"]
+    terms = []
+    if given.budget and budget:
+        terms.append(f"with {budget['text']}, of which {amount(budget['spent'])} are spent")
+    if given.until and view.get("until"):
+        terms.append(f"until {clock(view['until'], now)}")
+    if given.time:
+        terms.append("without a time limit" if limit is None else f"for {span(limit)} at most")
+    return one_line(f"{view['id']} {view['name']}  goes on {', '.join(terms)}.")

@@ -7,7 +7,7 @@ stdin: stdout is for the answer of the command, and a line editor would cost mor
 import sys
 
 from muster.cli.remembered import keep, last_answers
-from muster.cli.text import one_line
+from muster.cli.text import one_line, safe_lines
 from muster.model.errors import BadInput
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
@@ -76,7 +76,7 @@ class Questions:
             problem = self._problem(question, answer)
             if not problem:
                 return answer
-            _say(problem)
+            print(safe_lines(problem), file=sys.stderr)  # it may point at a letter
             offered = ""
 
     def _problem(self, question: str, answer: str) -> str | None:

@@ -7,7 +7,7 @@ from muster.cli.hindsight import of_job
 from muster.cli.output import add_output, add_watch, shown, structured
 from muster.cli.parse import Parser, add_jobs
 from muster.cli.table import properties
-from muster.cli.views import clock, folded, size, span
+from muster.cli.views import amount, clock, folded, size, span
 from muster.client import Client
 from muster.model.units import show_count, show_seconds
 
@@ -58,7 +58,6 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("answers for it", None if view.get("answers") == view["owner"] else view.get("answers")),
         ("won if", "; or ".join(view.get("success") or ())),
         ("lost if", "; or ".join(view.get("failure") or ())),
-        ("until", None if view.get("until") is None else clock(view["until"], now)),
         ("priority", view["priority"]),
         ("asks", ", ".join(filter(None, asked))),
         ("time limit", None if limit is None else span(limit)),
@@ -120,8 +119,8 @@ def _budget(view: "dict[str, Any]") -> str | None:
     budget = view.get("budget")
     if budget is None:
         return None
-    used = "" if budget["used"] is None else f", used {budget['used']:.3g}"
-    return f"{budget['spent']:.3g} of {budget['text']} held ({budget['share']:.0%}){used}"
+    used = "" if budget["used"] is None else f", used {amount(budget['used'])}"
+    return f"{amount(budget['spent'])} of {budget['text']} held ({budget['share']:.0%}){used}"
 
 
 def _decide(view: "dict[str, Any]", now: float) -> str | None:

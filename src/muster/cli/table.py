@@ -39,7 +39,7 @@ def table(headings: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> str:
     """Lines with their columns aligned. On a terminal no line is longer than it is wide."""
     columns = list(zip(*[[Cell(h) for h in headings], *rows], strict=True))
     widths = [max(len(cell.text) for cell in column) for column in columns]
-    most = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else None
+    most = (os.get_terminal_size(sys.stdout.fileno()).columns or None) if sys.stdout.isatty() else None
     heads = [Cell(heading, "bold") for heading in headings]
     return "\n".join(_line(row, headings, widths, most) for row in [heads, *rows])
 

@@ -107,7 +107,7 @@ def _ends(view: "View", now: float) -> str:
     """When it will be over at the latest, by limit or date; of a waiting job, about when it starts."""
     started, limit, estimate = view["started_at"], view["time_limit_seconds"], view.get("start_estimate")
     if view["ended_at"] is not None:
-        return clock(view["ended_at"], now)
+        return clock(view["ended_at"], now) + (f" {view['verdict']}" if view.get("verdict") else "")
     ends = [at for at in (view.get("until"), started and limit and started + limit) if at]
     if started is not None:
         return clock(min(ends), now) if ends else "never"
@@ -131,6 +131,13 @@ def clock(at: float, now: float) -> str:
     moment = time.localtime(at)
     same_day = time.localtime(now)[:3] == moment[:3]
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", moment)
+
+
+def amount(spent: float) -> str:
+    """Of a budget, in its unit: three digits, and no powers of ten."""
+    return (
+        f"{spent:.3g}" if 0.001 <= spent < 1000 or not spent else f"{spent:,.0f}" if spent >= 1 else "<0.001"
+    )
 
 
 def size(value: int) -> str:

@@ -7,8 +7,8 @@ alone.
 
 ``...`` stands for anything. Since each piece between has one length in that form, the first place at which it
 is found is never worse than a later one, and nothing is tried twice. A number that is part of the template's
-text, as in ``top5 {acc}``, has to be that number. A percent sign belongs to its number, whether it is written
-or not.
+text, as in ``top5 {acc}``, has to be that number. A percent sign belongs to its number, whether the template
+has it or not, and means hundredths, as in a condition: ``91.5%`` is 0.915.
 """
 
 import re
@@ -20,10 +20,12 @@ STEP = "step"
 _MOST_TEMPLATE = 500
 _MARK = "\0"
 _SIGN = r"(?:(?<![\w.)])[-+])?"  # in "3-5" there is none
+_HUNDREDTHS = r"(?: ?%(?!\w))"
 _NUMBER = re.compile(
-    rf"{_SIGN}(?:(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?|(?<![^\W_])(?:nan|inf(?:inity)?)(?![^\W_]))%?",
+    rf"{_SIGN}(?:(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?|(?<![^\W_])(?:nan|inf(?:inity)?)(?![^\W_])){_HUNDREDTHS}?",
     re.IGNORECASE | re.ASCII,
 )
+_BEHIND = re.compile(rf"^{_HUNDREDTHS}")
 _BLANKS = re.compile(r"[\s\0]+")
 _HOLE = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_./@-]{{0,{MOST_LETTERS - 1}}}", re.ASCII)
@@ -110,7 +112,7 @@ def _piece(part: str) -> tuple[str, tuple[Wanted, ...]]:
             continue
         if "{" in text or "}" in text:
             raise BadInput(f"pattern: a brace is not closed, or not opened; {_HINT}")
-        text = text.removeprefix("%") if i else text
+        text = _BEHIND.sub("", text) if i else text
         written, numbers = _form(text)
         if form.endswith(_MARK) and written.startswith(_MARK):
             raise BadInput(f"pattern: {numbers[0]!r} can't be told from the number before it; {_HINT}")
@@ -139,4 +141,4 @@ def _longest_word(text: str) -> str:
 
 
 def _value(text: str) -> float:
-    return float(text.removesuffix("%"))
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)  # reckoned as conditions do

@@ -144,6 +144,7 @@ class EffortView(msgspec.Struct, kw_only=True):
     success: list[str]
     failure: list[str]
     budget: str | None
+    spending: BudgetView | None = None  # what of it is spent; None: there is no budget, or it is closed
     until: float | None
     first_wins: bool
     opened_at: float
@@ -152,7 +153,6 @@ class EffortView(msgspec.Struct, kw_only=True):
     verdict: Verdict | None
     closed_at: float | None
     because: str | None  # how it came to its verdict
-    spent: BudgetView | None = None  # of the budget
     living: int  # of its jobs
     ended: dict[str, int]  # by verdict, or by outcome where there is none
     jobs: list[str] = []  # that live; only where one effort is asked for

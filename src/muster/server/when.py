@@ -124,7 +124,8 @@ def _ended(view: answers.JobView) -> Explanation:
         show_time=show_time,
         exit_code=view.exit_code,
         signal=view.signal,
-        verdict="" if view.verdict is None else ": ".join(filter(None, (view.verdict, view.reason))),
+        verdict=view.verdict,
+        reason=view.reason,
     )
 
 

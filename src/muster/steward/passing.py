@@ -23,7 +23,7 @@ Require = Literal["strict", "warn", "off"]
 REQUIRES: tuple[Require, ...] = get_args(Require)
 Question = Literal["for", "success", "give_up"]
 _TRIFLE_SECONDS = HOUR
-_ENDS = "--success, --failure, --budget, --until or --time"
+_ENDS = "--time, --until, --budget, --success or --fail"
 
 
 class Lack(enum.StrEnum):
@@ -70,7 +70,7 @@ class Judgement(msgspec.Struct, frozen=True):
             return ()
         named = _joined([f"no {_NAMED[lack]}" for lack in self.lacks])
         how = _joined([_ADDED[lack] for lack in self.lacks])
-        return (f"it has {named}, and enters the next review as undefended; to defend it now, add {how}",)
+        return (f"it has {named}, so the next review lists it as undefended; add {how}",)
 
 
 def judge(

@@ -9,6 +9,7 @@ import math
 import msgspec
 from numpy.random import Generator  # noqa: TID251 (luck is an argument; this is its name)
 
+from muster.model.charter import Verdict
 from muster.model.errors import BadInput
 from muster.model.events import Outcome
 from muster.model.job import JobId, Priority
@@ -85,14 +86,16 @@ def explain_ended(
     show_time: ShowTime,
     exit_code: int | None = None,
     signal: int | None = None,
-    verdict: str = "",
+    verdict: Verdict | None = None,
+    reason: str | None = None,
 ) -> Explanation:
-    """How a job has ended; with a verdict, by that."""
+    """How a job has ended. Where its charter or a review ended it, that says more than the signal."""
     at = "" if ended_at is None else f" at {show_time(ended_at)}"
+    if verdict is not None and reason:
+        return Explanation(job_id, State.ENDED, f"Ended{at}, {verdict}: {reason}.")
     code = f", exit code {exit_code}" if exit_code else ""
     by = f", by signal {signal}" if signal else ""
-    said = f"{verdict}." if verdict else f"{_ENDINGS[outcome]}{code}{by}."
-    return Explanation(job_id, State.ENDED, f"Ended{at}: {said}")
+    return Explanation(job_id, State.ENDED, f"Ended{at}: {_ENDINGS[outcome]}{code}{by}.")
 
 
 _ENDINGS = {
@@ -245,7 +248,8 @@ def _text_of_running(running: Running, now: float, show_time: ShowTime) -> str:
     if running.state is State.STARTING:
         return f"Starting on {where} since {since}."
     if running.state is State.SUSPENDED:
-        return f"Suspended on {where}, where it keeps its room; let it go on: muster resume {running.job.id}."
+        then = running.because or f"let it go on: muster resume {running.job.id}"
+        return f"Suspended on {where}, where it keeps its room; {then}."
     if running.state is State.STOPPING:
         because = f" ({running.because})" if running.because else ""
         then = "waits again when it has left" if running.evicted else "ends"

@@ -26,6 +26,7 @@ from muster.steward.passing import Question, Require
 
 _V1 = "/api/v1"
 _CHARTER = ("for", "success", "failure", "budget", "until", "owner")  # options, each looked at by itself
+_NO_CONDITION = "a time like 8h, a date like 2026-12-01 or a budget like '200 GPUh'"
 _GIVING_UP = ("budget", "until", "time")  # what an answer may be, if it is no condition
 Sentence = Annotated[str, msgspec.Meta(max_length=500)]
 
@@ -68,7 +69,7 @@ class Charters:
             try:
                 meant = self._meant(body.give_up)
             except BadInput as error:
-                problems["give_up"] = str(error)
+                problems["give_up"] = str(error).removeprefix("failure: ")
         request = replace(request, options={**request.options, **meant})
         entry = self._commands.built(call.person, request, only_look=True)
         judgement = entry.judgement
@@ -103,6 +104,8 @@ class Charters:
             except BadInput:
                 continue
             return {key: text}
+        if " " not in text.strip():
+            raise BadInput(f"{shown(text)} is neither a condition nor {_NO_CONDITION}")
         self._read("failure", text)
         return {"failure": text}
 

@@ -22,11 +22,14 @@ from muster.server.commands import Commands
 from muster.server.errors import Forbidden, NotFound, StoreTrouble
 from muster.server.people import Person, may_act_on
 from muster.server.service import Service
-from muster.server.stewardship.efforts import hand_over
+from muster.server.stewardship.efforts import goes_on, hand_over
 from muster.server.stewardship.ending import is_ending
 from muster.server.stewardship.review import Reviewing
 from muster.server.stewardship.subjects import records_of
+from muster.server.stewardship.words import is_undefended
+from muster.steward.budget import extended
 from muster.store.reviews import Revivable, origin_of
+from muster.store.stewardship import why_paused
 
 _LEAST_WORDS = 2
 
@@ -76,6 +79,8 @@ class Defending:
         effort = self._service.fold.stewardship.open_effort(name)
         self._check_may_effort(person, effort)
         charter = self._amended(person, of_effort(name), effort.charter, effort.owner, body)
+        if effort.paused is not None and is_undefended(effort.paused):
+            goes_on(self._service, name, person.name, "")
         return await self._said(of_effort(name), person, body, charter)
 
     async def _said(self, subject: Subject, person: Person, body: DefendBody, charter: Charter) -> Defended:
@@ -126,50 +131,73 @@ class Defending:
     ) -> Charter:
         """With the new end. Who defends what is nobody's answers for it from now on."""
         _reason(body.because)
-        said = {
-            "until": body.until,
-            "success": body.success,
-            "failure": body.failure,
-            "budget": body.budget,
-        }
+        said = {"until": body.until, "success": body.success, "failure": body.failure}
         wall, longest = self._service.wall(), self._reviewing.rules.longest_seconds
         asked = read_options({key: value for key, value in said.items() if value is not None}, wall)
         if asked.until is None or asked.until <= wall:
             raise BadInput("until: that date has passed; write one that is still to come")
         if asked.until > wall + longest + DAY:  # a date is meant with its last moment
             raise BadInput(f"until: a defence holds {show_seconds(longest)} at most; choose an earlier date")
-        if asked.budget is not None and self._service.budgets is not None:
-            self._service.budgets.check_extension(subject, asked.budget)
-        known = charter.owner or owner
-        return replace(
+        defended = replace(
             charter,
-            until=asked.until,
             success=charter.success if asked.success is None else asked.success,
             failure=charter.failure if asked.failure is None else asked.failure,
-            budget=charter.budget if asked.budget is None else asked.budget,
-            owner=known if known and self._reviewing.present(known) else person.name,
+            owner=self._answers(person, charter.owner or owner),
         )
+        defended = extended(defended, budget=body.budget, until=asked.until)
+        if body.budget is not None and defended.budget and self._service.budgets is not None:
+            self._service.budgets.check_extension(subject, defended.budget)
+        return defended
+
+    def _answers(self, person: Person, known: str) -> str:
+        return known if known and self._reviewing.present(known) else person.name
 
     # --- Reviving -----------------------------------------------------------------------------------
 
-    async def revive(self, person: Person, job_id: str, body: DefendBody) -> JobView:
+    async def revive(self, person: Person, job_id: str, because: str, until: str | None) -> JobView:
+        """With a reason it is defended; without one it comes back as it was, and the next review asks."""
         if self._service.journal.sick is not None:
             raise StoreTrouble(self._service.journal.sick)
         stopped = self._stopped(job_id)
         self._check_may(person, stopped.job)
-        if stopped.job.effort in self._service.fold.stewardship.efforts:
-            self._service.fold.stewardship.open_effort(stopped.job.effort)
-        charter = self._amended(person, of_job(job_id), stopped.job.charter, stopped.job.owner, body)
-        charter = replace(charter, purpose=charter.purpose or _reason(body.because))
+        paused = self._paused_effort(stopped.job)
+        charter = self._revived(person, stopped.job, because, until)
         new, now = self._service.next_id(), self._service.now()
         event = _again(stopped, new, now, charter)
         self._service.note(event)
-        assert charter.until is not None
-        said = Defended(now, of_job(new), person.name, _reason(body.because), charter.until, charter)
-        self._service.note(said)
+        if paused is not None:
+            goes_on(self._service, paused, person.name, f"job {job_id} was brought back")
+        if because and charter.until is not None:
+            said = Defended(now, of_job(new), person.name, _reason(because), charter.until, charter)
+            self._service.note(said)
         self._reviewing.answered()
         await self._service.durable(new)
         return self._commands.view(new)
+
+    def _paused_effort(self, job: Job) -> str | None:
+        """The effort that a review has paused with the job, and that goes on with it."""
+        stewardship = self._service.fold.stewardship
+        if job.effort is None or job.effort not in stewardship.efforts:
+            return None
+        effort = stewardship.open_effort(job.effort)
+        if effort.paused is None:
+            return None
+        if not is_undefended(effort.paused):
+            raise IllegalTransition(why_paused(effort.name))
+        return effort.name
+
+    def _revived(self, person: Person, job: Job, because: str, until: str | None) -> Charter:
+        before, wall = job.charter, self._service.wall()
+        if until is not None:
+            said = DefendBody(because or f"brought back by {person.name}", until)
+            charter = self._amended(person, of_job(job.id), before, job.owner, said)
+        elif before.until is not None and before.until <= wall:
+            raise BadInput("its date has passed; say until when it goes on, like --until 2026-12-01 or +7d")
+        elif because and before.until is None:
+            raise BadInput("a defence has an end; say until when, like --until 2026-12-01 or +7d")
+        else:
+            charter = replace(before, owner=self._answers(person, before.owner or job.owner))
+        return replace(charter, purpose=charter.purpose or (_reason(because) if because else None))
 
     def _stopped(self, job_id: str) -> Revivable:
         array, _, member = job_id.partition("_")

@@ -100,7 +100,7 @@ class EffortRoutes:
             success=list(charter.success),
             failure=list(charter.failure),
             budget=charter.budget,
-            spent=self._spent(effort),
+            spending=self._spending(effort),
             until=charter.until,
             first_wins=effort.first_wins,
             opened_at=effort.opened_at,
@@ -113,9 +113,9 @@ class EffortRoutes:
             ended=dict(tally.ended),
         )
 
-    def _spent(self, effort: Effort) -> BudgetView | None:
+    def _spending(self, effort: Effort) -> BudgetView | None:
         budgets = self._service.budgets
-        return None if budgets is None else budgets.view(of_effort(effort.name))
+        return None if budgets is None or not effort.is_open else budgets.view(of_effort(effort.name))
 
     def _whole(self, effort: Effort) -> EffortView:
         view = self._view(effort)

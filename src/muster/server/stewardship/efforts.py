@@ -44,6 +44,7 @@ from muster.store.stewardship import Stewardship, why_paused
 MUSTER = "muster"  # who acts when nobody in particular does
 CHARTER_KEYS = frozenset({"owner", "for", "success", "failure", "budget", "until"})
 MOST_NOTE = 2000
+_TERMS = ("budget", "until")
 
 
 class Efforts:
@@ -133,7 +134,7 @@ class Efforts:
         effort = self._acted_on(person, name)
         if effort.paused is not None:
             raise IllegalTransition(f"effort {name} is paused already: {effort.paused}")
-        self._pause(effort, person.name, because.strip() or f"paused by {person.name}")
+        self._pause(effort, person.name, because.strip() or "no reason was given")
         await self._service.durable()
         return self.found(name)
 
@@ -142,13 +143,13 @@ class Efforts:
         if effort.paused is None:
             raise IllegalTransition(f"effort {name} is not paused")
         self._check_attention(person, effort.owner, None)
-        self.goes_on(effort, person.name, "")
+        goes_on(self._service, name, person.name, "")
         await self._service.durable()
         return self.found(name)
 
     async def close(self, person: Person, name: str, verdict: Verdict, because: str) -> Effort:
         self._acted_on(person, name)
-        self.end(name, verdict, person.name, because.strip() or f"closed by {person.name}")
+        self.end(name, verdict, person.name, because.strip())
         await self._service.durable()
         return self.found(name)
 
@@ -157,24 +158,15 @@ class Efforts:
     def end(self, name: str, verdict: Verdict, by: str, because: str) -> None:
         """It is over, and with it all its jobs."""
         self._service.note(EffortClosed(self._service.now(), name, verdict, by, because))
-        ending.end(
-            self._service, self.records(name), verdict, f"effort {name} was closed as {verdict}: {because}"
-        )
+        ending.end(self._service, self.records(name), verdict, _why_over(name, verdict, because))
 
     def finish(self) -> None:
         """After a start: what was closed when the server ended may have jobs that were not told yet."""
         for effort in list(self._state.efforts.values()):
             if not effort.is_open and self._state.tallies[effort.name].living:
-                said = f"effort {effort.name} was closed as {effort.verdict}: {effort.because}"
-                ending.end(self._service, self.records(effort.name), effort.verdict or Verdict.LOST, said)
-
-    def goes_on(self, effort: Effort, by: str, because: str) -> None:
-        self._service.note(EffortGoesOn(self._service.now(), effort.name, by, because))
-        why = why_paused(effort.name)
-        for record in list(self.records(effort.name)):
-            waiting = record.waiting
-            if record.state is State.HELD and waiting and waiting.held_because == why:
-                release(self._service, waiting.job)
+                verdict = effort.verdict or Verdict.LOST
+                said = _why_over(effort.name, verdict, effort.because)
+                ending.end(self._service, self.records(effort.name), verdict, said)
 
     def _pause(self, effort: Effort, by: str, because: str) -> None:
         """Who waits is held; who is lined up goes back to the queue, and is held there."""
@@ -243,15 +235,18 @@ class Efforts:
         if unknown:
             odd = min(unknown)[:40]
             raise BadInput(f"{odd!r} is not part of a charter; {nearest(odd, sorted(CHARTER_KEYS))}")
-        now = self._service.wall()
-        asked = read_options(dict(options), now)
-        if asked.until is not None and asked.until <= now:
-            raise BadInput("until: that date has passed; write one that is still to come")
-        fields = ("owner", "purpose", "success", "failure", "budget", "until")
+        terms = {key: str(options[key]) for key in _TERMS if options.get(key) is not None}
+        asked = read_options({key: options[key] for key in options if key not in terms}, 0.0)
+        fields = ("owner", "purpose", "success", "failure")
         said = {field: value for field in fields if (value := getattr(asked, field)) is not None}
         if asked.owner is not None:
             said["owner"] = present_owner(asked.owner, person, self._service.directory)
-        return replace(before, **said)
+        return self._with_terms(replace(before, **said), **terms)
+
+    def _with_terms(self, charter: Charter, budget: str | None = None, until: str | None = None) -> Charter:
+        """Another budget (``+100 GPUh``: so much more) and another date (``+7d``: so much later)."""
+        date = None if until is None else new_date(until, charter.until, self._service.wall())
+        return extended(charter, budget=budget, until=date)
 
     def _extended(self, person: Person, before: Charter, options: dict[str, Any]) -> Charter:
         """Budget and date may be more of what they were: ``+100GPUh``, ``+7d``."""
@@ -285,3 +280,17 @@ def hand_over(service: Service, records: Iterable[Record], owner: str, by: str, 
         job = job_named(service.fold, unit)
         if job is not None and job.charter.owner != owner:
             service.note(Amended(now, unit, replace(job.charter, owner=owner), by, because))
+
+
+def goes_on(service: Service, name: str, by: str, because: str) -> None:
+    """An effort that was paused, and of its jobs those that were held for it."""
+    service.note(EffortGoesOn(service.now(), name, by, because))
+    why = why_paused(name)
+    for record in list(service.fold.records.values()):
+        waiting = record.waiting
+        if record.state is State.HELD and waiting and waiting.held_because == why:
+            release(service, waiting.job)
+
+
+def _why_over(name: str, verdict: Verdict, because: str) -> str:
+    return f"effort {name} was closed as {verdict}" + (f": {because}" if because else "")

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import msgspec
 
-from muster.application.times import parse_limit, parse_until
+from muster.application.times import parse_end, parse_limit
 from muster.model.charter import Charter
 from muster.model.errors import BadInput, IllegalTransition
 from muster.model.events import Amended
 from muster.model.job import Job
 from muster.model.plan import Limit
 from muster.model.stewardship import of_job
-from muster.model.units import parse_seconds, show_seconds
+from muster.model.units import show_seconds
 from muster.server import members
 from muster.server.answers import JobView
 from muster.server.errors import Forbidden
@@ -55,6 +55,8 @@ class Extending:
         charter, limit = self._charter(job, body), self._limit(call.person, job, body)
         by, now = call.person.name, self._service.now()
         self._service.note(Amended(now, job.id, charter, by, body.because, limit), *self._orders(job, limit))
+        if self._service.reviewing is not None:
+            self._service.reviewing.answered(job.id)
         await self._service.durable()
         return members.view(self._service, job_id)
 
@@ -117,10 +119,7 @@ def new_limit(text: str, before: float | None) -> float:
 
 def new_date(text: str, before: float | None, now: float) -> float:
     """``2026-12-01``, or ``+7d``: so much later than it was, or if there was none than now."""
-    if text.strip().startswith("+"):
-        until = max(now, before or now) + parse_seconds(text.strip()[1:])
-    else:
-        until = parse_until(text)
+    until = parse_end(text, max(now, before or now))
     if until <= now:
         raise BadInput("until: that date has passed; write one that is still to come")
     return until

@@ -25,12 +25,12 @@ from muster.model.review import PersonSeen, ReviewClosed, ReviewListed, ReviewOp
 from muster.model.stewardship import EffortPaused, Subject, of_effort, of_job, split
 from muster.model.units import DAY, MINUTE, WEEK, show_seconds
 from muster.server.stewardship.ending import end
-from muster.server.stewardship.words import asked, told_of_stop
+from muster.server.stewardship.words import asked, told_of_stop, undefended_at
 from muster.server.stewardship.zones import Wall, zone_of
 from muster.steward.review.calendar import next_close
 from muster.steward.review.closing import Close, closes_at_after, decided, freed, is_due, projected
 from muster.steward.review.items import Item, World
-from muster.steward.review.kinds import judged_again, reviewed
+from muster.steward.review.kinds import SPENT, judged_again, reviewed
 from muster.steward.review.minutes import Meeting, minutes
 from muster.steward.review.rules import ReviewRules
 from muster.store.fold import Fold
@@ -117,7 +117,7 @@ class Reviewing:
 
     def _stop(self, number: int, jobs: Sequence[JobId]) -> None:
         records = [record for job in jobs for record in self._service.members_of(job)]
-        end(self._service, records, Verdict.UNDEFENDED, f"nobody defended it at review {number}")
+        end(self._service, records, Verdict.UNDEFENDED, undefended_at(number))
 
     def end(self) -> None:
         for task in (self._step, self._marking):
@@ -213,7 +213,7 @@ class Reviewing:
         for item in items:
             if item.is_undefended and item.stops and (again or item.subject not in review.listed):
                 people = self._who_answers(item)
-                for person in people:
+                for person in people if item.because != SPENT else ():  # who was asked about that already
                     self._service.tell(asked(item, person, review, self.wall, is_urgent))
                 if people:
                     told[item.subject] = people[0]
@@ -248,8 +248,8 @@ class Reviewing:
         for item in close.stopped:
             kind, name = split(item.subject)
             if kind == "effort" and efforts[name].is_open and efforts[name].paused is None:
-                said = f"nobody defended it at review {number}"
-                self._service.note(EffortPaused(self._service.now(), name, "muster", said))
+                event = EffortPaused(self._service.now(), name, "muster", undefended_at(number))
+                self._service.note(event)
 
     def check_closable(self) -> Review:
         """The one that is open and whose notice has passed; or why there is none."""

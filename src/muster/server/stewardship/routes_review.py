@@ -24,8 +24,8 @@ _V1 = "/api/v1"
 
 
 class ReviveBody(msgspec.Struct, forbid_unknown_fields=True):
-    because: Sentence
-    until: Short
+    because: Sentence = ""  # empty: it comes back undefended
+    until: Short | None = None  # none: as it was
 
 
 class CloseBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ class ReviewRoutes:
 
     async def revive(self, call: Call) -> answers.JobView:
         body: ReviveBody = call.body
-        return await self._defending.revive(call.person, call.path[0], DefendBody(body.because, body.until))
+        return await self._defending.revive(call.person, call.path[0], body.because, body.until)
 
     def table(self) -> list[Route]:
         errors = (403, 409, 507)

@@ -5,8 +5,9 @@
 3.  Nobody is named who answers for it, or who did has left: **forgotten**.
 4.  Its effort is closed, and with it the question: **defended**.
 5.  The *same work again*: this owner, this kind of name and this purpose were there in the period before as
-    well, as another submission, and it never won: **habit**. That its charter is in order does not help: last
-    week's answer is not this week's. What has ended by itself stays a habit; there is nothing to stop.
+    well, it was submitted anew since, and it never won: **habit**. That its charter is in order does not
+    help: last week's answer is not this week's. What merely goes on since then is none; what has ended by
+    itself stays one, and there is nothing to stop.
 6.  Nobody said what it is for, or how it ends: **forgotten**.
 7.  Its date has passed, or its budget is spent: **forgotten**.
 8.  Whoever answers for it was asked, and has been silent for long: **forgotten**.
@@ -24,6 +25,8 @@ from muster.model.charter import Charter
 from muster.model.job import JobId
 from muster.model.stewardship import Subject, of_job
 from muster.steward.review.items import Consumer, Item, Kind, World, gathered, submissions
+
+SPENT = "its budget is spent"
 
 Said = tuple[Kind, str]
 Rule = Callable[[Item, World], Said | None]
@@ -104,7 +107,10 @@ def _is_closed(item: Item, world: World) -> Said | None:
 
 
 def _is_habit(item: Item, world: World) -> Said | None:
-    is_again = item.subject.startswith("work:") and bool(world.before.get(item.subject))
+    earlier = world.before.get(item.subject, frozenset())
+    is_again = (
+        item.subject.startswith("work:") and earlier and any(c.job not in earlier for c in item.consumers)
+    )
     if not is_again or item.subject in world.won:
         return None
     count = len(submissions(item, world))
@@ -121,7 +127,7 @@ def _is_unsaid(item: Item, _: World) -> Said | None:
 
 def _is_past(item: Item, world: World) -> Said | None:
     if item.budget_left is not None and item.budget_left <= 0:
-        return Kind.FORGOTTEN, "its budget is spent"
+        return Kind.FORGOTTEN, SPENT
     living = [one.charter for one in item.consumers if one.is_living]
     charters = [item.charter] if _is_effort(item) else living
     is_past = any(_is_over(charter, world.wall) for charter in charters)
