@@ -27,6 +27,7 @@ WITHOUT_DATA = (
     "steward",
     "ending",
     "budget",
+    "slurm",
 )  # each has a ``measure``
 
 

@@ -54,6 +54,11 @@ class Home:
         return self.path / "muster.toml"
 
     @property
+    def layout(self) -> "Path":
+        """What stands where, if somebody wrote it down."""
+        return self.path / "layout.yaml"
+
+    @property
     def server_lock(self) -> "Path":
         return self.path / "server.lock"
 

@@ -19,6 +19,8 @@ from muster.cli.parse import Parser
 from muster.engines.local.inventory import Machine
 from muster.engines.local.orders import start_order
 from muster.home import Home
+from muster.layout.check import check
+from muster.layout.file import parse_layout
 from muster.model.events import ArraySubmitted, Outcome, Seat
 from muster.model.job import Shape
 from muster.model.node import Device, Node
@@ -146,7 +148,15 @@ YAML = [
 ]
 
 
-@pytest.mark.parametrize(("page", "text"), YAML)
+LAYOUTS = [(page, text) for page, text in YAML if text.startswith("muster_layout:")]
+
+
+@pytest.mark.parametrize(("page", "text"), LAYOUTS)
+def test_a_layout_in_the_docs_has_no_flaws(page: str, text: str) -> None:
+    assert check(parse_layout(text, page)) == []
+
+
+@pytest.mark.parametrize(("page", "text"), [one for one in YAML if one not in LAYOUTS])
 def test_an_application_file_in_the_docs_can_be_built(page: str, text: str) -> None:
     assert _built(yaml=text, yaml_name=page).job.run is not None
 

@@ -56,7 +56,7 @@ def _encoded(text: str) -> bytes:
     except UnicodeEncodeError:
         raise BadInput("this is not YAML: it has characters that no text has") from None
     if len(encoded) > MOST_TEXT_BYTES:
-        raise BadInput("the file is larger than a megabyte; an application's description is short")
+        raise BadInput("the file is larger than a megabyte, which no description is")
     return encoded
 
 
@@ -90,7 +90,7 @@ class _Builder:
         if isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                raise BadInput("a second document begins here; one file describes one job")
+                raise BadInput("a second document begins here; a file has one")
 
     def _scalar(self, event: Any) -> None:
         line = event.start_mark.line + 1
@@ -126,7 +126,7 @@ class _Builder:
         if self._awaits_key and self._awaits_key[-1]:
             raise BadInput("a key must be a plain word")
         if len(self._open) >= MOST_DEPTH:
-            raise BadInput(f"more than {MOST_DEPTH} levels of nesting; an application's description is flat")
+            raise BadInput(f"more than {MOST_DEPTH} levels of nesting; a description is flat")
         self._put(container, event.start_mark.line + 1)
         self._open.append(container)
         self._path.append(0)

@@ -34,6 +34,7 @@ GROUPS = {
         "use": "what was held and what of it was used, by team, owner, job or GPU",
         "advise": "requests that are far from what was measured, and what to ask for",
         "node": "the nodes, what they have and who holds it; drain and resume them",
+        "layout": "the map of racks, nodes and GPUs: found, drawn, checked, compared",
         "team": "the teams, what they own and hold",
         "whoami": "who the server takes you for",
     },

@@ -7,8 +7,9 @@ from muster.cli.hindsight import of_job
 from muster.cli.output import add_output, add_watch, shown, structured
 from muster.cli.parse import Parser, add_jobs
 from muster.cli.table import properties
-from muster.cli.views import amount, clock, folded, size, span
+from muster.cli.views import amount, clock, size, span
 from muster.client import Client
+from muster.layout.ranges import fold
 from muster.model.units import show_count, show_seconds
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
@@ -65,7 +66,7 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("budget", _budget(view)),
         ("until", None if view.get("until") is None else clock(view["until"], now)),
         ("to decide", _decide(view, now)),
-        ("on", folded(view["nodes"])),
+        ("on", fold(view["nodes"])),
         ("devices", ", ".join(map(str, view["devices"]))),
         ("submitted", clock(view["submitted_at"], now)),
         ("likely starts", _estimate(view, now)),

@@ -3,10 +3,10 @@
 import time
 
 from muster.cli.table import NOTHING, Cell, shortened
+from muster.layout.ranges import fold
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     View = dict[str, Any]
@@ -83,7 +83,7 @@ def _more(view: "View", now: float) -> list[Cell]:
 def _where(view: "View", *, wide: bool) -> str:
     """The nodes, or in brackets why there are none yet."""
     if view["nodes"]:
-        return folded(view["nodes"])
+        return fold(view["nodes"])
     reason = str(view.get("reason") or "")
     if not reason:
         return NOTHING
@@ -146,28 +146,3 @@ def size(value: int) -> str:
         if value >= 1 << power:
             return f"{value / (1 << power):.4g}{unit}"
     return f"{value}B"
-
-
-def folded(names: "Iterable[str]") -> str:
-    """``gpu031 gpu032 gpu035`` → ``gpu[031-032,035]``."""
-    numbers: dict[tuple[str, int], list[int]] = {}
-    plain = []
-    for name in names:
-        stem = name.rstrip("0123456789")
-        digits = name[len(stem) :]
-        if digits:
-            numbers.setdefault((stem, len(digits)), []).append(int(digits))
-        else:
-            plain.append(name)
-    return ",".join([*plain, *(_range(stem, width, found) for (stem, width), found in numbers.items())])
-
-
-def _range(stem: str, width: int, numbers: list[int]) -> str:
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    said = [f"{r[0]:0{width}}" + (f"-{r[-1]:0{width}}" if len(r) > 1 else "") for r in runs]
-    return stem + (said[0] if len(numbers) == 1 else f"[{','.join(said)}]")

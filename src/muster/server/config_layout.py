@@ -201,6 +201,7 @@ _MACHINE: Spec = {
     "gpu_model": ("gpu_model", values.name),
     "gpu_memory": ("gpu_memory_bytes", above_zero(values.size)),
     "labels": ("labels", values.names),
+    "layout": ("layout", values.text),
 }
 _LIMITS: Spec = {
     "jobs_waiting": ("jobs_waiting", values.count),

@@ -47,6 +47,7 @@ class Machine(msgspec.Struct, frozen=True):
     gpu_model: str = "gpu"
     gpu_memory_bytes: int | None = None
     labels: tuple[str, ...] = ()
+    layout: str | None = None  # the file that says where it stands; None: the one in Muster's home, if any
 
     def applied_to(self, found: Node) -> Node:
         cpus_milli = found.cpus_milli if self.cpus_milli is None else self.cpus_milli

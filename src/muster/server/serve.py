@@ -40,6 +40,7 @@ from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.service import Service
+from muster.server.standing import read_standing, stood
 from muster.server.stewardship.steward import Steward
 from muster.server.trackers import makers
 from muster.server.watching import Watching
@@ -144,9 +145,18 @@ class _Server:
         return Directory(self._config, today=lambda: datetime.fromtimestamp(wall()).astimezone().date())
 
     def _node(self) -> Node | None:
-        """The machine as the configuration has it; None: as it is found."""
+        """The machine as the configuration and the layout have it; None: as it is found."""
         table = self._config.node
-        return None if table == Machine() else table.applied_to(inventory.here(self._home.path).node)
+        layout = read_standing(self._home, table.layout)
+        if table == Machine() and layout is None:
+            return None
+        node = table.applied_to(inventory.here(self._home.path).node)
+        if layout is None:
+            return node
+        node, said = stood(node, layout)
+        for sentence in said:
+            log.warning("%s", sentence)
+        return node
 
     def _find(self, job_id: JobId) -> Job:
         """The engine asks for what it is told to start."""

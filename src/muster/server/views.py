@@ -11,6 +11,7 @@ import msgspec
 
 from muster.engines.local.logs import log_name
 from muster.home import Home
+from muster.layout.ranges import fold_numbers
 from muster.model.events import Exited, Outcome, Withdrawn
 from muster.model.job import Job, JobId
 from muster.model.plan import Plan
@@ -220,7 +221,7 @@ class Views:
         if len(group) > 1 and first.job.array is not None:
             indices = [w.job.array.index for w in group if w.job.array]
             array = first.job.array.array
-            view.id = f"{array}_[{folded(indices)}]"
+            view.id = f"{array}_[{fold_numbers(indices)}]"
             view.array = ArrayView(array, min(indices), max(indices), len(indices))
             view.params = {}
         return view
@@ -254,20 +255,6 @@ def _by_array(waiting: Iterable[Waiting]) -> Iterator[list[Waiting]]:
 
 def _age(waiting: Waiting) -> tuple[float, JobId]:
     return (waiting.job.submitted_at, waiting.job.id)
-
-
-def folded(indices: Iterable[int]) -> str:
-    """``1-3,7``."""
-    said: list[str] = []
-    first = last = None
-    for index in [*sorted(indices), None]:
-        if index is not None and last is not None and index == last + 1:
-            last = index
-            continue
-        if first is not None:
-            said.append(str(first) if first == last else f"{first}-{last}")
-        first = last = index
-    return ",".join(said)
 
 
 def _command(job: Job) -> str:

@@ -58,7 +58,8 @@ class LocalEngine:
         self._home = Home(home.path.resolve())
         self._find, self._environment = find, environment
         self._cgroups = cgroups
-        self._machine = inventory.here(home.path) if node is None else inventory.Machine(node)
+        found = inventory.here(home.path)
+        self._machine = found if node is None else found.told(node)
         self._clock = Clock(str(self._home.clock), since)
         self._told_at = since
         self._facts: list[Event] = []

@@ -32,6 +32,10 @@ class Machine(msgspec.Struct, frozen=True):
     node: Node
     gpu_minors: tuple[int | None, ...] = ()
 
+    def told(self, node: Node) -> "Machine":
+        """The machine as somebody says it is; of GPUs that are made up, nothing is known besides."""
+        return Machine(node, self.gpu_minors if node.devices == self.node.devices else ())
+
 
 def here(scratch: Path) -> Machine:
     """This machine, with the disk that this folder is on."""
