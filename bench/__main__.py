@@ -16,7 +16,8 @@ from muster.cli.main import INTERRUPTED
 from muster.cli.text import one_line
 from muster.model.errors import BadInput, MusterError
 
-FAMILIES = ("placement", "backfill", "jct", "simulate", "prediction")  # each module has its Family as FAMILY
+# Each module has its Family as FAMILY.
+FAMILIES = ("placement", "backfill", "jct", "simulate", "prediction", "quarter")
 WITHOUT_DATA = (
     "cycle",
     "dispatch",
@@ -47,7 +48,7 @@ class Options(msgspec.Struct, frozen=True):
     "--data",
     envvar="MUSTER_TRACES",
     type=click.Path(path_type=Path),
-    help="The family's folder, or one with openb/, hpc/, muri/ and philly/ in it.",
+    help="The family's folder, or one with openb/, hpc/, muri/, philly/ and acme/ in it.",
 )
 @click.option("--variant", "variants", multiple=True, metavar="V", help="Only these, like default.")
 @click.option("--policy", "policies", multiple=True, metavar="P", help="Only these, or 'all'.")

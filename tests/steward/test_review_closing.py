@@ -24,6 +24,17 @@ def test_only_what_was_told_long_enough_ago_is_stopped() -> None:
     assert [item.subject for item in close.carried] == ["job:1", "job:2"]
 
 
+def test_the_same_work_submitted_after_the_notice_is_carried() -> None:
+    known, new = (
+        consumer("1", charter=LACKING, submitted_at=0.0),
+        consumer("2", charter=LACKING, submitted_at=NOW - HOUR),
+    )
+    [item] = reviewed(world(known, new))
+    close = decided([item], {item.subject: NOW - 2 * DAY}, NOW, DAY)
+    assert [one.stops for one in close.stopped] == [("1",)]
+    assert [one.stops for one in close.carried] == [("2",)]
+
+
 def test_what_is_defended_or_has_ended_is_neither() -> None:
     ended = consumer("2", charter=LACKING, running=0, name="b")
     close = decided(reviewed(world(consumer("1"), ended)), {"job:1": 0.0, "job:2": 0.0}, NOW, DAY)

@@ -9,7 +9,9 @@ have answered: who finds the server gone for most of the notice has had none.
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
+from muster.model.job import JobId
 from muster.model.review import Stopped
 from muster.model.stewardship import Subject
 from muster.model.units import DAY
@@ -33,10 +35,24 @@ def decided(
     carried: list[Item] = []
     for item in items:
         if item.is_undefended and item.stops:
-            told_at = listed.get(item.subject)
-            in_time = told_at is not None and now - told_at >= notice_seconds
-            (stopped if in_time else carried).append(item)
+            known_at = _known_at(item, listed.get(item.subject, now))
+            in_time = tuple(job for job, at in known_at.items() if now - at >= notice_seconds)
+            late = tuple(job for job in known_at if job not in in_time)
+            stopped += [replace(item, stops=in_time)] if in_time else []
+            carried += [replace(item, stops=late)] if late else []
     return Close(tuple(stopped), tuple(carried))
+
+
+def _known_at(item: Item, told_at: float) -> dict[JobId, float]:
+    """Since when whoever answers for each job has known of it.
+
+    Who was told of an effort knows of all its jobs. The same work submitted again is another job, of which
+    nobody was told before it was there.
+    """
+    if item.subject.startswith("effort:"):
+        return dict.fromkeys(item.stops, told_at)
+    submitted_at = {one.job: one.submitted_at for one in item.consumers}
+    return {job: max(told_at, submitted_at[job]) for job in item.stops}
 
 
 def is_due(closes_at: float, wall: float, waits_from: float, now: float, notice_seconds: float) -> bool:
