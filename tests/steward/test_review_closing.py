@@ -5,6 +5,7 @@ from review_world import NOW, WHOLE, consumer, defence, world
 
 from muster.model.units import DAY, HOUR
 from muster.steward.review.closing import closes_at_after, daily_rate, decided, freed, is_due
+from muster.steward.review.items import Kind
 from muster.steward.review.kinds import reviewed
 from muster.steward.review.minutes import Meeting, minutes
 
@@ -33,6 +34,14 @@ def test_the_same_work_submitted_after_the_notice_is_carried() -> None:
     close = decided([item], {item.subject: NOW - 2 * DAY}, NOW, DAY)
     assert [one.stops for one in close.stopped] == [("1",)]
     assert [one.stops for one in close.carried] == [("2",)]
+
+
+def test_a_habit_does_not_get_another_notice_by_being_submitted_again() -> None:
+    known, new = (consumer("1", charter=WHOLE, submitted_at=0.0), consumer("2", submitted_at=NOW - HOUR))
+    [item] = reviewed(world(known, new))
+    habit = replace(item, kind=Kind.HABIT, stops=("1", "2"))
+    close = decided([habit], {item.subject: NOW - 2 * DAY}, NOW, DAY)
+    assert [one.stops for one in close.stopped] == [("1", "2")]
 
 
 def test_what_is_defended_or_has_ended_is_neither() -> None:

@@ -15,7 +15,7 @@ from muster.model.job import JobId
 from muster.model.review import Stopped
 from muster.model.stewardship import Subject
 from muster.model.units import DAY
-from muster.steward.review.items import Days, Item
+from muster.steward.review.items import Days, Item, Kind
 
 _MOST_AWAY = 0.5  # of the notice
 
@@ -46,10 +46,10 @@ def decided(
 def _known_at(item: Item, told_at: float) -> dict[JobId, float]:
     """Since when whoever answers for each job has known of it.
 
-    Who was told of an effort knows of all its jobs. The same work submitted again is another job, of which
-    nobody was told before it was there.
+    Who was told of an effort knows of all its jobs, and who was told of a habit knows what comes next.
+    Anything else that is submitted is another job, of which nobody was told before it was there.
     """
-    if item.subject.startswith("effort:"):
+    if item.subject.startswith("effort:") or item.kind is Kind.HABIT:
         return dict.fromkeys(item.stops, told_at)
     submitted_at = {one.job: one.submitted_at for one in item.consumers}
     return {job: max(told_at, submitted_at[job]) for job in item.stops}
