@@ -86,8 +86,8 @@ def test_a_pattern_finds_numbers_in_text(server: Server) -> None:
     (server.work / "lines").write_text(text)
     pattern = "pattern:epoch {step} of ... loss {loss} acc {acc}"
     view = finished(server, server.sh(f"cat {server.work}/lines", metrics=pattern))
-    assert view["metrics"] == {"loss": "nan", "acc": 50.0}
-    assert values_of(server, view, "acc") == [40, 50]
+    assert view["metrics"] == {"loss": "nan", "acc": 0.5}
+    assert values_of(server, view, "acc") == [0.4, 0.5]
 
 
 def test_a_progress_bar_that_rewrites_its_line_is_read(server: Server) -> None:
