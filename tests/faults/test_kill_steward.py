@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from random import Random
 
-from test_kill import killed_now_and_then
-
 from muster.client import Client, NoServer, Refused
 from muster.model.events import Event, Exited, Placed, Stopping
 from muster.model.ledger import usage_of
@@ -45,8 +43,19 @@ budget = "0.00004 CPUh"
 TALKS = (
     'for i in 1 2 3 4 5 6 7 8 9; do echo "{\\"acc\\": 0.$i, \\"step\\": $i}"; sleep 0.1; done; exec sleep 600'
 )
+KILLS = int(os.environ.get("MUSTER_KILLS", "5"))
 SEED = int(os.environ.get("MUSTER_SEED", "50"))
 LATER = time.strftime("%Y-%m-%d", time.localtime(time.time() + 5 * 86_400))
+
+
+def killed_now_and_then(server: Server, luck: Random) -> None:
+    """Some lives are long enough for a review to open, a date to come, a decision to be overdue."""
+    for _ in range(KILLS):
+        server.launch()
+        until(server.answers, "the server to answer")
+        time.sleep(luck.uniform(0.1, 3.0))
+        server.kill()
+    server.start()
 
 
 class Lead:

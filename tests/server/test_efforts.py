@@ -163,6 +163,9 @@ def test_without_a_reason_a_story_says_who_and_no_more(client: Client, server: S
     [
         ({"name": "x", "charter": {}}, "has a purpose"),
         ({"name": "../x", "charter": FOR}, "looks like a path"),
+        ({"name": "x$(id)", "charter": FOR}, "taken apart by a shell"),
+        ({"name": "x; id", "charter": FOR}, "taken apart by a shell"),
+        ({"name": "-x", "charter": FOR}, "taken apart by a shell"),
         ({"name": "x", "charter": {**FOR, "budgte": "9GPUh"}}, "did you mean 'budget'"),
         ({"name": "x", "charter": {**FOR, "budget": "much"}}, "not a budget"),
         ({"name": "x", "charter": {**FOR, "until": "2001-01-01"}}, "has passed"),

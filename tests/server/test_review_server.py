@@ -196,6 +196,22 @@ def test_a_stranger_may_not_speak_for_others_and_a_shrug_is_no_reason(server: Se
             client.revive(job, because="it is needed", until=LATER)
 
 
+def test_a_lead_closes_a_review_only_if_it_stops_nobody_else_s_work() -> None:
+    teams = '[team.red]\nleads = ["lea"]\n[team.blue]\nleads = ["leo"]\n'
+    with configured(CONFIGURATION + teams) as server:
+        job = submit(server, "sleep 100", name="reds", team="red")
+        with server.client() as client, Client(server.url, client.token("leo", "lead")) as leo:
+            until(lambda: client.review()["number"] is not None, "a review to open")
+            until(lambda: item_of(client, job)["told_at"], "its owner to be told")
+            told_at = item_of(client, job)["told_at"]
+            until(lambda: time.time() > told_at + NOTICE_SECONDS, "the notice to pass")
+            with pytest.raises(Refused, match="not of a team that you lead"):
+                leo.close_review()
+            assert client.job(job)["state"] == "RUNNING"
+            with Client(server.url, client.token("lea", "lead")) as lea:
+                assert lea.close_review()["stopped"] == [job]
+
+
 def test_the_same_work_again_is_a_habit_and_marked_in_the_queue(server: Server) -> None:
     charter = {"purpose": "Does it pay off?", "time": "1h", "name": "weekly"}
     first = submit(server, "sleep 100", **charter)

@@ -59,8 +59,7 @@ class Efforts:
         self, person: Person, name: str, options: Mapping[str, Any], *, first_wins: bool, pausing: str | None
     ) -> Effort:
         name = parse_name(name)
-        if name.replace("_", "").isdigit():
-            raise BadInput(f"{name!r} would be taken for a job; give the effort a name with a letter in it")
+        _check_plain(name)
         now, said = self._service.now(), dict(options)
         team = parse_name(said.pop("team")) if said.get("team") else default_team(person)
         charter = self._charter(person, Charter(owner=person.name), said)
@@ -271,6 +270,14 @@ class Efforts:
                 f"short: say which one pauses, with --pausing NAME, or close one (muster effort close NAME)"
             )
         return paused
+
+
+def _check_plain(name: str) -> None:
+    """Messages tell people commands with this name in them: a shell has to take it as it is."""
+    if name.replace("_", "").isdigit():
+        raise BadInput(f"{name!r} would be taken for a job; give the effort a name with a letter in it")
+    if not name[0].isalnum() or not all(letter.isalnum() or letter in "._-" for letter in name):
+        raise BadInput(f"{name!r} would be taken apart by a shell; use letters, digits, '.', '_' and '-'")
 
 
 def hand_over(service: Service, records: Iterable[Record], owner: str, by: str, because: str) -> None:

@@ -19,7 +19,6 @@ from muster.model.events import (
     Amended,
     Event,
     Exited,
-    Outcome,
     Resumed,
     Retried,
     Started,
@@ -46,8 +45,9 @@ from muster.server.service import Service
 from muster.server.stewardship import ending
 from muster.server.stewardship.efforts import MUSTER, Efforts
 from muster.server.stewardship.subjects import job_of, records_of
+from muster.server.stewardship.verdicts import by_itself, exits_in, has_exits
 from muster.steward.exits.board import Board
-from muster.steward.exits.compiled import Exits, exits_of
+from muster.steward.exits.compiled import Exits
 from muster.steward.exits.watched import Met
 
 log = logging.getLogger("muster")
@@ -88,14 +88,14 @@ class Exiting:
         """Go on where an earlier server stood. What the journal says of jobs is known."""
         kept = self._kept_last()
         for effort in self._fold.stewardship.efforts.values():
-            if effort.is_open and _has_exits(effort.charter):
+            if effort.is_open and has_exits(effort.charter):
                 subject = of_effort(effort.name)
-                self._restore(subject, _exits(effort.charter), kept.get(subject))
+                self._restore(subject, exits_in(effort.charter), kept.get(subject))
         for job_id, record in list(self._fold.records.items()):
             entry = record.running or record.waiting
-            if entry is None or not _has_exits(entry.job.charter):
+            if entry is None or not has_exits(entry.job.charter):
                 continue
-            self._restore(of_job(job_id), _exits(entry.job.charter), kept.get(job_id))
+            self._restore(of_job(job_id), exits_in(entry.job.charter), kept.get(job_id))
         for running in list(self._fold.running.values()):
             if running.started_at is not None:
                 self._found(running, running.started_at)
@@ -138,8 +138,8 @@ class Exiting:
     def _found(self, running: Running, since: float) -> None:
         """It runs, and nothing else is known about it: after a start, or when it got exits just now."""
         job, subject = running.job, of_job(running.job.id)
-        if subject not in self._board and _has_exits(job.charter):
-            self._board.begin(subject, _exits(job.charter), running.attained_seconds, since)
+        if subject not in self._board and has_exits(job.charter):
+            self._board.begin(subject, exits_in(job.charter), running.attained_seconds, since)
         self._effort_goes_on(job, since)
         if running.state is State.SUSPENDED:
             self._stands_still(job, self._service.now())
@@ -149,19 +149,19 @@ class Exiting:
         if subject in self._board:
             self._board.go_on(subject, now)
             self._keep(subject, now)
-        elif _has_exits(job.charter):
-            self._board.begin(subject, _exits(job.charter), ran_seconds, now)
+        elif has_exits(job.charter):
+            self._board.begin(subject, exits_in(job.charter), ran_seconds, now)
         self._effort_goes_on(job, now)
         self._wake_when_due()
 
     def _effort_goes_on(self, job: Job, now: float) -> None:
         """Its time is counted while one of its jobs runs."""
         effort = self._fold.stewardship.efforts.get(job.effort or "")
-        if effort is None or not effort.is_open or not _has_exits(effort.charter):
+        if effort is None or not effort.is_open or not has_exits(effort.charter):
             return
         subject, running = of_effort(effort.name), self._runs.setdefault(effort.name, set())
         if subject not in self._board:
-            self._board.begin(subject, _exits(effort.charter), 0.0, now)
+            self._board.begin(subject, exits_in(effort.charter), 0.0, now)
         elif not running:
             self._board.go_on(subject, now)
         running.add(job.id)
@@ -222,11 +222,11 @@ class Exiting:
 
     def _change(self, subject: Subject, charter: Charter, now: float) -> None:
         """Other exits; what was learned about metrics that both name stays."""
-        if subject not in self._board and _has_exits(charter):
+        if subject not in self._board and has_exits(charter):
             for running in self._running_of(subject):
                 self._found(running, now)
         for one in self._boarded(subject):
-            self._board.change(one, _exits(charter), now)
+            self._board.change(one, exits_in(charter), now)
         self._reports.reconsider()
         self._wake_when_due()
 
@@ -318,7 +318,7 @@ class Exiting:
             verdict, because = Verdict(met.verdict), met.sentence
         else:
             reported = bool(self._service.views.metrics.get(job.id))
-            verdict, because = _by_itself(job.charter, event.outcome, reported=reported)
+            verdict, because = by_itself(job.charter, event.outcome, reported=reported)
         if verdict in (Verdict.WON, Verdict.LOST) or (verdict and running.verdict is None):
             self._announce(job, verdict, because)  # of the others, who ended it has told
         return verdict, because
@@ -367,7 +367,7 @@ class Exiting:
 
     def _wants_soon(self, job: Job) -> bool:
         effort = self._fold.stewardship.efforts.get(job.effort or "")
-        return _has_exits(job.charter) or (effort is not None and _has_exits(effort.charter))
+        return has_exits(job.charter) or (effort is not None and has_exits(effort.charter))
 
     def _keep(self, subject: Subject, now: float) -> None:
         state = self._board.state(subject, now)
@@ -388,25 +388,3 @@ class Exiting:
                 self._board.restore(subject, exits, known.state, known.at)
         except BadInput as error:  # another version wrote it
             log.warning("%s", error)
-
-
-def _has_exits(charter: Charter) -> bool:
-    return bool(charter.success or charter.failure)
-
-
-def _exits(charter: Charter) -> Exits:
-    """None of them, if an older version took what this one does not understand."""
-    try:
-        return exits_of(charter)
-    except BadInput as error:
-        log.warning("%s; it ends nothing", error)
-        return Exits()
-
-
-def _by_itself(charter: Charter, outcome: Outcome, *, reported: bool) -> tuple[Verdict | None, str]:
-    """Of who ended without being told to: it did not reach what it said it would, or its time was over."""
-    if outcome is Outcome.TIMEOUT and charter.purpose is not None:
-        return Verdict.OUT_OF_TIME, "its time limit was reached"
-    if outcome is Outcome.SUCCEEDED and charter.success and reported:
-        return Verdict.LOST, f"it ended, and {' or '.join(charter.success)} was never met"
-    return None, ""

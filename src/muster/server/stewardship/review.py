@@ -24,6 +24,7 @@ from muster.model.plan import Action
 from muster.model.review import PersonSeen, ReviewClosed, ReviewListed, ReviewOpened, ReviewPostponed
 from muster.model.stewardship import EffortPaused, Subject, of_effort, of_job, split
 from muster.model.units import DAY, MINUTE, WEEK, show_seconds
+from muster.server.errors import Forbidden
 from muster.server.stewardship.ending import end
 from muster.server.stewardship.words import asked, told_of_stop, undefended_at
 from muster.server.stewardship.zones import Wall, zone_of
@@ -31,7 +32,7 @@ from muster.steward.review.calendar import next_close
 from muster.steward.review.closing import Close, closes_at_after, decided, freed, is_due, projected
 from muster.steward.review.items import Item, World
 from muster.steward.review.kinds import SPENT, judged_again, reviewed
-from muster.steward.review.minutes import Meeting, minutes
+from muster.steward.review.minutes import Meeting, minutes, title
 from muster.steward.review.rules import ReviewRules
 from muster.store.fold import Fold
 from muster.store.records import Record
@@ -224,8 +225,8 @@ class Reviewing:
             return (item.owner,)
         return self.stand_in(item.team)
 
-    async def close(self, by: str = "") -> None:
-        """Stop what nobody defends, and write it down."""
+    async def close(self, by: str = "", may_stop: Callable[[Item], bool] = lambda _: True) -> None:
+        """Stop what nobody defends, and write it down; all of it, or nothing if some may not be."""
         before = self.reviews.current
         seen = await self._look_around()
         review = self.reviews.current
@@ -233,6 +234,9 @@ class Reviewing:
             raise IllegalTransition("the review was closed meanwhile")
         now, notice = self._service.now(), self.rules.notice_seconds
         close = decided(seen.items, review.listed, now, notice)
+        for item in close.stopped:
+            if not may_stop(item):
+                raise Forbidden(f"{title(item)} would be stopped, and is not of a team that you lead")
         stopped = tuple(one for item in close.stopped for one in freed(item))
         text = minutes(self._meeting(review, by), seen.items, close, self.wall.said)
         self._service.note(ReviewClosed(now, review.number, by, stopped, text))

@@ -6,6 +6,7 @@ from muster.server import answers
 from muster.server.commands import Commands
 from muster.server.errors import Forbidden, NotFound
 from muster.server.http import Call, Route
+from muster.server.people import may_act_on
 from muster.server.service import Service
 from muster.server.stewardship.defending import DefendBody, Defending, Sentence, Short
 from muster.server.stewardship.review import Reviewing
@@ -50,8 +51,10 @@ class ReviewRoutes:
     async def close(self, call: Call) -> PastReviewView:
         if call.person.role not in ("admin", "lead"):
             raise Forbidden("only a lead or an admin may close a review")
-        number = self._reviewing.check_closable().number
-        await self._reviewing.close(call.person.name)
+        number, tenancy = self._reviewing.check_closable().number, self._service.fold.tenancy
+        await self._reviewing.close(
+            call.person.name, lambda item: may_act_on(call.person, item.owner, item.team, tenancy)
+        )
         await self._service.durable()
         return self._shown(self._reviewing.reviews.past[number], whole=True)
 
