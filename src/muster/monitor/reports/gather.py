@@ -10,6 +10,7 @@ in whichever thread, can't overtake what was heard before. And nobody looks furt
 """
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -122,7 +123,11 @@ class Gatherer:
             return True
         if watch.is_finishing:
             return False
-        if _is_quick(watch.source) and watch.lock.acquire(blocking=False):
+        left = _left_bytes(watch.source)
+        if left == 0 and not watch.lock.locked():  # as with most short jobs, which say nothing
+            self.forget(key)
+            return True
+        if left <= _QUICK_BYTES and watch.lock.acquire(blocking=False):
             try:
                 self._look(watch, last=True)
             finally:
@@ -248,5 +253,6 @@ class Gatherer:
         self._pools[blocks].submit(look, watch)
 
 
-def _is_quick(source: Source) -> bool:
-    return isinstance(source, Tail) and source.left_bytes() <= _QUICK_BYTES
+def _left_bytes(source: Source) -> float:
+    """How much there is to read; of what is not a log, nobody knows."""
+    return source.left_bytes() if isinstance(source, Tail) else math.inf
