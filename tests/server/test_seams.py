@@ -172,8 +172,7 @@ def test_a_budget_in_money_that_nothing_costs_is_refused_from_the_start(admin: C
 
 def test_what_a_message_says_to_type_can_be_typed(server: Server, admin: Client) -> None:
     effort = opened(admin, "typed", budget="0.000002 CPUh")
-    job = asleep(admin, effort=effort)
-    is_in(admin, job, "SUSPENDED")
+    is_in(admin, asleep(admin, effort=effort, checkpoint_every="1h"), "HELD")
     [question] = [
         one for one in admin.get("/digest?peek=true")["questions"] if one["about"] == "effort:typed"
     ]
@@ -361,3 +360,33 @@ def test_an_effort_that_is_won_in_the_middle_of_many_reports_leaves_nothing_undo
     assert admin.wait(job)["verdict"] == "won"
     assert admin.effort(effort)["verdict"] == "won"
     assert "Traceback" not in server.said()
+
+
+def test_an_effort_is_lost_by_those_that_told_something_whoever_was_withdrawn(admin: Client) -> None:
+    effort = opened(admin, "lost", failure=["acc < 0.5"])
+    silent, telling = asleep(admin, effort=effort), asleep(admin, effort=effort)
+    is_in(admin, silent, "RUNNING")
+    is_in(admin, telling, "RUNNING")
+    admin.on_effort(effort, "pause", {})
+    admin.requeue(silent)
+    is_in(admin, silent, "HELD")
+    admin.stop(silent)
+    admin.report(telling, {"acc": 0.1})
+    assert admin.wait(telling)["verdict"] == "lost"
+    assert admin.effort(effort)["verdict"] == "lost"
+
+
+def test_an_effort_is_lost_though_the_server_died_when_a_silent_one_ended() -> None:
+    with Server() as server:
+        with server.client() as client:
+            effort = opened(client, "lost", failure=["acc < 0.5"])
+            silent, telling = asleep(client, effort=effort), asleep(client, effort=effort)
+            is_in(client, silent, "RUNNING")
+            is_in(client, telling, "RUNNING")
+            client.stop(silent)
+            client.wait(silent)
+        server.kill()
+        server.start()
+        with server.client() as client:
+            client.report(telling, {"acc": 0.1})
+            assert client.wait(telling)["verdict"] == "lost"

@@ -44,6 +44,7 @@ from muster.store.stewardship import Stewardship, why_paused
 MUSTER = "muster"  # who acts when nobody in particular does
 CHARTER_KEYS = frozenset({"owner", "for", "success", "failure", "budget", "until"})
 MOST_NOTE = 2000
+_MOST_HINTS = 500  # names that are compared with one that is not known
 _TERMS = ("budget", "until")
 
 
@@ -199,7 +200,7 @@ class Efforts:
     def found(self, name: str) -> Effort:
         effort = self._state.efforts.get(name)
         if effort is None:
-            known = [e.name for e in self._state.efforts.values() if e.is_open]
+            known = [e.name for e in self._state.efforts.values() if e.is_open][-_MOST_HINTS:]
             hint = nearest(name, known) if known else "open one with muster effort new"
             raise NotFound(f"there is no effort {name[:80]!r}; {hint}")
         return effort

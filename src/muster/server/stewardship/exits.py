@@ -49,6 +49,7 @@ from muster.server.stewardship.verdicts import by_itself, exits_in, has_exits
 from muster.steward.exits.board import Board
 from muster.steward.exits.compiled import Exits
 from muster.steward.exits.watched import Met
+from muster.store.reviews import unit_of
 
 log = logging.getLogger("muster")
 
@@ -99,8 +100,17 @@ class Exiting:
         for running in list(self._fold.running.values()):
             if running.started_at is not None:
                 self._found(running, running.started_at)
+        self._forget_the_silent()
         self._wake_when_due()
         self._quiet = self._loop.call_later(_LOOK_SECONDS, self._look_for_silence)
+
+    def _forget_the_silent(self) -> None:
+        """Who has ended, and told nothing, may still be in what was kept: nobody waits for it."""
+        for effort in self._fold.stewardship.efforts:
+            for job_id in self._board.silent_sources(of_effort(effort)):
+                record = self._fold.records.get(job_id)
+                if record is None or record.outcome is not None:
+                    self._board.leave(of_effort(effort), job_id)
 
     def _kept_last(self) -> dict[str, _Kept]:
         """Of each job, in whichever attempt, and of each effort."""
@@ -160,14 +170,16 @@ class Exiting:
         if effort is None or not effort.is_open or not has_exits(effort.charter):
             return
         subject, running = of_effort(effort.name), self._runs.setdefault(effort.name, set())
+        is_first = not running
         if subject not in self._board:
             self._board.begin(subject, exits_in(effort.charter), 0.0, now)
-        elif not running:
+        elif is_first:
             self._board.go_on(subject, now)
         running.add(job.id)
         self._effort_of[job.id] = effort.name
         self._board.join(subject, job.id)
-        self._keep(subject, now)
+        if is_first:  # of the others is known after a restart that they run
+            self._keep(subject, now)
 
     def _stands_still(self, job: Job, now: float) -> None:
         subject = of_job(job.id)
@@ -197,13 +209,14 @@ class Exiting:
         self._board.end(of_job(event.job))
         effort = self._effort_of.pop(event.job, None)
         running = None if effort is None else self._runs.get(effort)
-        if effort is None or running is None or event.job not in running:
+        if effort is None or running is None:
             return
         self._board.leave(of_effort(effort), event.job)
-        running.discard(event.job)
-        if not running:
-            self._board.pause(of_effort(effort), event.at)
-        self._keep(of_effort(effort), event.at)
+        if event.job in running:
+            running.discard(event.job)
+            if not running:
+                self._board.pause(of_effort(effort), event.at)
+                self._keep(of_effort(effort), event.at)
 
     def _amended(self, event: Amended) -> None:
         self._change(of_job(event.job), event.charter, event.at)
@@ -233,18 +246,14 @@ class Exiting:
     def _boarded(self, subject: Subject) -> list[Subject]:
         """What stands on the board for it: of an array, each member."""
         kind, name = split(subject)
-        is_array = kind == "job" and name in self._fold.arrays
-        members = records_of(self._fold, subject) if is_array else ()
-        return [of_job(job_of(record).id) for record in members] or [subject]
+        if kind != "job" or name not in self._fold.arrays:
+            return [subject]
+        return [of_job(job_of(record).id) for record in records_of(self._fold, subject)]
 
     def _running_of(self, subject: Subject) -> list[Running]:
         kind, name = split(subject)
         if kind == "job":
-            return [
-                r
-                for r in self._fold.running.values()
-                if name in (r.job.id, r.job.array and r.job.array.array)
-            ]
+            return [r for r in self._fold.running.values() if name in (r.job.id, unit_of(r.job))]
         return [r for r in self._fold.running.values() if r.job.effort == name]
 
     _HANDLERS: ClassVar[dict[type[Event], Callable[["Exiting", Any], None]]] = {

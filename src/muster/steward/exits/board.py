@@ -118,6 +118,13 @@ class Board:
         if watched and source in watched.memory.sources and not watched.memory.sources[source].heard:
             del watched.memory.sources[source]
 
+    def silent_sources(self, subject: str) -> list[str]:
+        """Those that were announced, and have told nothing."""
+        watched = self._watched.get(subject)
+        return (
+            [] if watched is None else [name for name, one in watched.memory.sources.items() if not one.heard]
+        )
+
     def restarted(self, subject: str, source: str) -> None:
         """A new attempt of the source, whose steps may begin anew."""
         watched = self._watched.get(subject)
