@@ -4,6 +4,7 @@ At once if somebody waits for it; what only has to be remembered waits a moment 
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from muster.model.job import JobId
@@ -14,7 +15,7 @@ from muster.store.rows import Estimate, ReportRow, StateKey, Token
 _LATE_SECONDS = 0.02  # after which even what nobody waits for is written down
 
 
-class Keeping(Looking):
+class Keeping(Looking, ABC):
     """The parcel of this turn, and those that are on their way to the disk."""
 
     def __init__(self) -> None:
@@ -24,13 +25,13 @@ class Keeping(Looking):
         self._late: asyncio.TimerHandle | None = None  # for a parcel that nobody waits for
         self._loop = asyncio.get_running_loop()
 
+    @abstractmethod
     def stir(self) -> None:
         """Something has happened: there will be a turn."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_durable(self, parcel: Parcel) -> None:
         """What follows from it happens now."""
-        raise NotImplementedError
 
     def keep_blob(self, key: str, body: bytes) -> None:
         self._parcel.blobs[key] = body
