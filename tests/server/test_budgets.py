@@ -316,6 +316,19 @@ async def test_money_is_spent_by_price() -> None:
 
 
 @lived
+async def test_what_is_paused_stays_so_when_nothing_has_a_price_any_more() -> None:
+    place = Place('[prices]\ncurrency = "EUR"\ngpu = 2.0\n')
+    place.submit("1", budget="3 EUR")
+    place.run("1")
+    await asyncio.sleep(2 * HOUR)
+    assert place.state("1") is State.SUSPENDED
+    place.budgets.configure(parse_config("", "muster.toml"))
+    assert place.state("1") is State.SUSPENDED
+    place.extend("1", budget="5 GPUh")
+    assert place.state("1") is State.RUNNING
+
+
+@lived
 async def test_a_budget_that_makes_no_sense_here_is_said_at_submit() -> None:
     place = Place()
     job = Job("1", single(cpus_milli=1000), 0.0, charter=Charter(budget="3 GPUh"))

@@ -156,7 +156,7 @@ class Budgets:
         reached = self._spending.reached.get(subject)
         if watch is None:
             self._alarms.set(subject, None)
-            if reached is not None:  # it has no budget any more
+            if reached is not None and not self._watches.has_budget(subject):
                 free(self._service, reached)
             return
         if watch.ends is not None and now >= watch.ends:

@@ -168,6 +168,14 @@ class Watches:
         terms = self._terms_of(charter.budget)
         return None if terms is None else Watch(*terms, Burning())
 
+    def has_budget(self, subject: Subject) -> bool:
+        """Also one that can't be watched, as nothing has a price in that money any more."""
+        kind, name = split(subject)
+        if kind == "team":
+            return name in self.config.team and self.config.team[name].budget is not None
+        charter = charter_of(self._fold, subject)
+        return charter is not None and charter.budget is not None
+
     def _watch(self, budget: Budget) -> Watch:
         scale = scale_of(budget, self.config.prices)
         if budget.per is None:
