@@ -48,7 +48,7 @@ from muster.model.node import Node
 from muster.model.policy import ROTATING, Policy
 from muster.model.resources import Resources
 from muster.model.review import of_work
-from muster.model.room import Hardware, Room, held_by
+from muster.model.room import Hardware, held_by
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
 from muster.model.stewardship import BudgetFreed, BudgetReached, Defended, split
@@ -57,6 +57,7 @@ from muster.steward.held import Holding, holding_of
 from muster.store.mailbox import POSTED, Mailboxes
 from muster.store.queue import Queue
 from muster.store.records import ArrayRecord, Record, begins_shifted, end_of
+from muster.store.seats import copied_room
 from muster.store.stewardship import HANDLED, Stewardship
 
 
@@ -481,7 +482,7 @@ class Fold(Queue):
 
     def _unshare(self) -> None:
         self._lent = False
-        self._room = _copied(self._room)
+        self._room = copied_room(self._room)
         self._lanes = {key: list(jobs) for key, jobs in self._lanes.items()}
         self._ineligible = dict(self._ineligible)
         self._timed = dict(self._timed)
@@ -562,14 +563,6 @@ def _amended(job: Job, event: Amended) -> Job:
         return msgspec.structs.replace(job, charter=event.charter)
     finite = None if math.isinf(limit) else limit
     return msgspec.structs.replace(job, charter=event.charter, time_limit_seconds=finite)
-
-
-def _copied(room: Room) -> Room:
-    """A copy that goes on with the same log, so that what was remembered about nodes stays good."""
-    copy = room.copy()
-    copy.log.base = room.log.base
-    copy.log.nodes = list(room.log.nodes)
-    return copy
 
 
 _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {

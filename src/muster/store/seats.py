@@ -10,7 +10,7 @@ from muster.model.job import Job, JobId
 from muster.model.node import Health, Node
 from muster.model.policy import Policy
 from muster.model.resources import NOTHING, Resources
-from muster.model.room import Hardware
+from muster.model.room import Hardware, Room
 from muster.model.snapshot import Account, Holder, Running, Tally
 from muster.model.tenancy import ROOT, Tenancy
 from muster.schedule.shares import brought_to, charged, summed, with_rate
@@ -221,3 +221,11 @@ class Seats:
 def _takes_new(node: Node, seat: Seat) -> bool:
     there = range(len(node.devices))  # a node may come back with fewer
     return node.health is Health.UP and all(g in there and node.devices[g].healthy for g in seat.devices)
+
+
+def copied_room(room: Room) -> Room:
+    """A copy that goes on with the same log, so that what was remembered about nodes stays good."""
+    copy = room.copy()
+    copy.log.base = room.log.base
+    copy.log.nodes = list(room.log.nodes)
+    return copy
