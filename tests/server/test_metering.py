@@ -12,6 +12,7 @@ import pytest
 import muster.server.metering as module
 from muster.home import Home
 from muster.model.policy import Policy
+from muster.monitor.meters.gather import Meters
 from muster.server.config_tables import Monitor
 from muster.server.errors import StoreTrouble
 from muster.server.metering import Metering
@@ -44,7 +45,7 @@ class World:
 
     def __init__(self, home: Path, journal: Journal) -> None:
         self.service = Service(journal)
-        self.metering = Metering(Home(home), self.service, Monitor())  # type: ignore[arg-type]
+        self.metering = Metering(Home(home), self.service, Monitor(), Meters(home))  # type: ignore[arg-type]
         self.metering.ledger.apply(placed("1", T), job("1"))
 
     def pass_minutes(self, count: int) -> None:

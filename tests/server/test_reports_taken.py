@@ -29,6 +29,7 @@ from muster.model.node import Node
 from muster.model.policy import Policy
 from muster.model.report import Report
 from muster.model.run import Run
+from muster.monitor.meters.gather import Meters
 from muster.monitor.reports.sources import Teller
 from muster.server.config_tables import Monitor
 from muster.server.metering import Metering
@@ -55,7 +56,7 @@ class World:
     def __init__(self, home: Home, journal: Journal) -> None:
         self.fold, self.journal, self.engine = Fold(Policy()), journal, Clock()
         self.views = Views(self.fold, home)
-        self.metering = Metering(home, self, Monitor())  # type: ignore[arg-type]
+        self.metering = Metering(home, self, Monitor(), Meters(home.path))  # type: ignore[arg-type]
         self.reports = Reports(self, self.metering)  # type: ignore[arg-type]
         self.log = home.logs / "7.1.log"
         self.told: list[list[Report]] = []

@@ -17,12 +17,13 @@ The life of an attempt, as the engine tells it:
   ordered. One that is stopped or evicted in the line is over without having started.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from muster.model.events import Event
+from muster.model.job import Job, JobId
 from muster.model.node import Node
 from muster.model.plan import Action
 
@@ -64,4 +65,61 @@ class Engine(Protocol):
 
         A job that the engine does not know is refused with a ``MusterError``; nothing changes.
         """
+        ...
+
+
+Key = tuple[JobId, int]  # a job and one of its attempts
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """A limit of each part, in base units (cpus, bytes, seconds, processes, GPUs): enforced, or advisory."""
+
+    what: str
+    amount: float
+    how: str
+    by: str
+
+
+class Host(Engine, Protocol):
+    """What a server needs of an engine beyond that: to be woken by it, and to find things after a crash."""
+
+    @property
+    def name(self) -> str:
+        """As people call it: local, slurm, sim."""
+        ...
+
+    def fileno(self) -> int:
+        """Readable when ``observe`` has something to do at once."""
+        ...
+
+    def wall_ahead_seconds(self) -> float:
+        """By how much the clock that people know is ahead of ``now``."""
+        ...
+
+    def running(self) -> set[Key]:
+        """The attempts that it has, or was ordered to have."""
+        ...
+
+    def settle(self, attempts: Sequence[Key]) -> None:
+        """The ends of these attempts are safe in the journal: they need not be told again."""
+        ...
+
+    def flush(self) -> None:
+        """All of a turn's actions were given: send them."""
+        ...
+
+    def locate(self, attempts: Sequence[Key]) -> Mapping[Key, list[dict[str, Any]]]:
+        """Where the parts of these attempts are, as its meters understand it; of those that it knows."""
+        ...
+
+    def grants(self, job: Job) -> tuple[Grant, ...]:
+        """What of a job's limits is enforced, and what is advisory."""
+        ...
+
+    def grants_here(self) -> tuple[Grant, ...]:
+        """How each thing would be granted here. The amounts say nothing."""
+        ...
+
+    def close(self) -> None:
+        """Leave; jobs go on."""
         ...

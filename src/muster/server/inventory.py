@@ -9,7 +9,7 @@ from typing import get_args
 
 from muster import __version__
 from muster.application.names import parse_name
-from muster.engines.local.grants import Grant
+from muster.engines.base import Grant
 from muster.engines.local.logs import log_name
 from muster.home import Home
 from muster.model.errors import BadInput, UnknownChoice
@@ -162,7 +162,7 @@ class Place:
             pid=os.getpid(),
             home=str(self._home.path),
             store=self._store,
-            engine="local",
+            engine=service.engine.name,
             waiting=service.fold.waiting_count,
             running=service.fold.running_count,
             uptime_seconds=time.monotonic() - self._since,

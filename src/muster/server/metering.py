@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from muster.engines.local.engine import LocalEngine
+from muster.engines.base import Host, Key
 from muster.home import Home
 from muster.model.events import Event, Exited, Retried, Started, Vacated
 from muster.model.job import Job, JobId
@@ -27,13 +27,14 @@ from muster.model.units import MINUTE
 from muster.model.usage import AtEnd, NodeReading, Reading, Sample
 from muster.monitor.lately import Lately
 from muster.monitor.ledger import Ledger
-from muster.monitor.meters.gather import Attended, Meters, Readings
+from muster.monitor.meters.gather import Attended, Readings
 from muster.monitor.meters.parts import PartSeen
 from muster.monitor.rates import reading_at_start, sample_between
 from muster.monitor.upkeep import Upkeep
 from muster.server.answers import Used
 from muster.server.config_tables import Monitor
 from muster.server.errors import StoreTrouble
+from muster.server.footing import Reader
 from muster.server.signs import Signs
 from muster.store.fold import Fold
 from muster.store.journal import Journal
@@ -47,14 +48,12 @@ _PATIENCE_SECONDS = 20.0  # how long who sums up waits for the store
 _SILENT_PERIODS = 3  # after which what was measured last is no longer how it is
 _METERED = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
 
-Key = tuple[JobId, int]
-
 
 class Metered(Protocol):
     """What is needed of the service."""
 
     fold: Fold
-    engine: LocalEngine
+    engine: Host
     journal: Journal
 
     def hand_over(self) -> None:
@@ -65,7 +64,7 @@ class Metered(Protocol):
 class Metering:
     """All that is measured, and the ledger of it. One thread, that of the service, but for the looks."""
 
-    def __init__(self, home: Home, service: Metered, settings: Monitor) -> None:
+    def __init__(self, home: Home, service: Metered, settings: Monitor, meters: Reader) -> None:
         self._service, self._settings = service, settings
         self._fold, self._engine, self._journal = service.fold, service.engine, service.journal
         self.ledger = Ledger()
@@ -77,7 +76,7 @@ class Metering:
         self._last: dict[Key, Reading] = {}
         self._cpus = float(os.cpu_count() or 1)  # all there are, whatever jobs may have of them
         self._lately: dict[Key, Lately] = {}
-        self._meters = Meters(home.path, now=self._engine.now)
+        self._meters = meters
         self._looking = False
         self._summing = asyncio.Lock()
         self._is_still = False

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from muster.engines.local.engine import LocalEngine
+from muster.engines.base import Host
 from muster.model.errors import MusterError
 from muster.model.events import Event, Exited, Retried, Started, Vacated, Withdrawn
 from muster.model.job import Job, JobId
@@ -44,7 +44,7 @@ class Reporting(Protocol):
     """What is needed of the service."""
 
     fold: Fold
-    engine: LocalEngine
+    engine: Host
     journal: Journal
     views: Views
 

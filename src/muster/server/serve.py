@@ -20,18 +20,16 @@ import numpy as np
 import uvicorn
 import uvloop
 
-from muster.engines.local import inventory
-from muster.engines.local.engine import LocalEngine
 from muster.home import Home
 from muster.model.errors import MusterError
 from muster.model.job import Job, JobId
-from muster.model.node import Node
 from muster.server.commands import Commands
 from muster.server.config import BadConfig, Watcher, changes, teams_to_set
-from muster.server.config_tables import Config, Machine
+from muster.server.config_tables import Config
 from muster.server.config_values import Address
 from muster.server.endings import Endings
 from muster.server.errors import NotFound
+from muster.server.footing import Footing, LocalFooting
 from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
@@ -40,7 +38,6 @@ from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.service import Service
-from muster.server.standing import read_standing, stood
 from muster.server.stewardship.steward import Steward
 from muster.server.trackers import makers
 from muster.server.watching import Watching
@@ -62,15 +59,22 @@ class Settings(msgspec.Struct, frozen=True):
     store: str | None = None
 
 
-def serve(home: Home, config: Config, settings: Settings, ready: Callable[[str], None]) -> None:
-    """Run until told to stop. ``ready`` is called once it answers."""
+def serve(
+    home: Home,
+    config: Config,
+    settings: Settings,
+    ready: Callable[[str], None],
+    footing: Footing | None = None,
+) -> None:
+    """Run until told to stop. ``ready`` is called once it answers. Without a footing, on this machine."""
     home.make()
     store = settings.store or config.server.store or f"sqlite:///{home.database}"
     journal = Journal.open(store)
     for note in journal.notes:
         log.warning("%s", note)
     fold = _folded(journal, config)
-    server = _Server(home, config, settings, journal, fold, store.partition(":")[0])
+    footing = footing or LocalFooting(config)
+    server = _Server(home, config, settings, journal, fold, store.partition(":")[0], footing)
     gc.freeze()  # what was folded stays: there is no use in looking through it again and again
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.run(ready))
@@ -87,16 +91,21 @@ def _folded(journal: Journal, config: Config) -> Fold:
 
 class _Server:
     def __init__(
-        self, home: Home, config: Config, settings: Settings, journal: Journal, fold: Fold, store: str
+        self,
+        home: Home,
+        config: Config,
+        settings: Settings,
+        journal: Journal,
+        fold: Fold,
+        store: str,
+        footing: Footing,
     ) -> None:
-        self._home, self._config, self._settings = home, config, settings
+        self._home, self._config, self._settings, self._footing = home, config, settings, footing
         self._journal, self._fold, self._store = journal, fold, store
         self._watcher = Watcher(home.configuration, config)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        engine = LocalEngine(
-            self._home, self._find, self._environment, node=self._node(), since=self._fold.now
-        )
+        engine = self._footing.engine(self._home, self._find, self._environment, self._fold.now)
         service = self._service = Service(
             self._home, self._config.policy(), self._fold, self._journal, engine
         )
@@ -128,7 +137,8 @@ class _Server:
                 self._home.socket.unlink()
 
     def _meter(self, service: Service) -> None:
-        metering = Metering(self._home, service, self._config.monitor)
+        meters = self._footing.meters(self._home, service.now)
+        metering = Metering(self._home, service, self._config.monitor, meters)
         watching = self._watching = Watching(self._fold, metering, self._config.findings, service)
         metering.after_a_look = lambda before: watching.look(service.now(), before)
         service.metering, service.views.used = metering, metering.used
@@ -143,20 +153,6 @@ class _Server:
         """Whoever leaves on a day has left by the wall's clock."""
         wall = self._service.wall
         return Directory(self._config, today=lambda: datetime.fromtimestamp(wall()).astimezone().date())
-
-    def _node(self) -> Node | None:
-        """The machine as the configuration and the layout have it; None: as it is found."""
-        table = self._config.node
-        layout = read_standing(self._home, table.layout)
-        if table == Machine() and layout is None:
-            return None
-        node = table.applied_to(inventory.here(self._home.path).node)
-        if layout is None:
-            return node
-        node, said = stood(node, layout)
-        for sentence in said:
-            log.warning("%s", sentence)
-        return node
 
     def _find(self, job_id: JobId) -> Job:
         """The engine asks for what it is told to start."""

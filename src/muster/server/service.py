@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import msgspec
 
-from muster.engines.local.engine import LocalEngine
+from muster.engines.base import Host
 from muster.home import Home
 from muster.model.charter import Verdict
 from muster.model.errors import IllegalTransition, MusterError
@@ -90,7 +90,7 @@ Judge = Callable[[Running, Exited], tuple[Verdict | None, str]]  # with the reas
 class Service(Keeping):
     """What the routes call and the engine feeds."""
 
-    def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: LocalEngine) -> None:
+    def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: Host) -> None:
         super().__init__()
         self.home, self.policy, self.fold, self.journal, self.engine = home, policy, fold, journal, engine
         self.views = Views(fold, home)

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from muster.engines.base import Capabilities
+from muster.engines.base import Capabilities, Grant, Key
 from muster.engines.local import inventory, wire
 from muster.engines.local.clock import Clock
-from muster.engines.local.grants import Grant, grants_here, grants_of
+from muster.engines.local.grants import grants_here, grants_of
 from muster.engines.local.keeper import ANOTHER_IS_RUNNING, NO_CGROUPS
 from muster.engines.local.orders import start_order
 from muster.engines.local.wire import Channel, Message
@@ -33,8 +33,6 @@ from muster.model.usage import AtEnd
 _ANSWER_SECONDS = 10.0
 _TRIES = 5
 
-Key = tuple[JobId, int]
-
 
 class LocalEngine:
     """Runs jobs as processes here. ``find`` knows the jobs, ``environment`` the variables kept for them.
@@ -42,6 +40,7 @@ class LocalEngine:
     ``since`` is the last time that was written down: none before it is told.
     """
 
+    name = "local"
     capabilities = Capabilities(lines_up=True)
 
     def __init__(

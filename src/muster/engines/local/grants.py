@@ -6,8 +6,7 @@ that a program may read or not.
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
+from muster.engines.base import Grant
 from muster.model.job import Job, Shape
 from muster.model.run import Run
 from muster.model.units import MILLI
@@ -16,15 +15,6 @@ DEFAULT_PIDS = 4096
 
 ENFORCED, ADVISORY = "enforced", "advisory"
 _WATCHDOG, _KEEPER, _NOTHING = "watchdog", "keeper", "nothing"
-
-
-class Grant(msgspec.Struct, frozen=True):
-    """An amount in base units (cpus, bytes, seconds, processes, GPUs), of each part."""
-
-    what: str
-    amount: float
-    how: str
-    by: str
 
 
 def grants_of(job: Job, means: Mapping[str, str]) -> tuple[Grant, ...]:

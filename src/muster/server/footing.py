@@ -1,0 +1,66 @@
+"""What the server stands on: an engine and its meters. All else is the same, whatever runs the jobs."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from muster.engines.base import Host
+from muster.engines.local import inventory
+from muster.engines.local.engine import LocalEngine
+from muster.home import Home
+from muster.model.job import Job, JobId
+from muster.model.node import Node
+from muster.monitor.meters.gather import Attended, Meters, Readings
+from muster.server.config_tables import Config, Machine
+from muster.server.standing import read_standing, stood
+
+log = logging.getLogger("muster")
+
+Find = Callable[[JobId], Job]
+Environment = Callable[[str], dict[str, str]]
+
+
+class Reader(Protocol):
+    """Meters: one look at all attempts, and which of them do not answer."""
+
+    @property
+    def silent(self) -> dict[str, float]: ...
+
+    def read(self, attended: Sequence[Attended]) -> Readings: ...
+
+
+class Footing(Protocol):
+    """Makes an engine, once the journal is folded, and the meters that can read what it runs."""
+
+    def engine(self, home: Home, find: Find, environment: Environment, since: float) -> Host:
+        """``find`` knows the jobs, ``environment`` their variables; no time before ``since`` is told."""
+        ...
+
+    def meters(self, home: Home, now: Callable[[], float]) -> Reader: ...
+
+
+class LocalFooting:
+    """This machine."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def engine(self, home: Home, find: Find, environment: Environment, since: float) -> Host:
+        return LocalEngine(home, find, environment, node=self._node(home), since=since)
+
+    def meters(self, home: Home, now: Callable[[], float]) -> Reader:
+        return Meters(home.path, now=now)
+
+    def _node(self, home: Home) -> Node | None:
+        """The machine as the configuration and the layout have it; None: as it is found."""
+        table = self._config.node
+        layout = read_standing(home, table.layout)
+        if table == Machine() and layout is None:
+            return None
+        node = table.applied_to(inventory.here(home.path).node)
+        if layout is None:
+            return node
+        node, said = stood(node, layout)
+        for sentence in said:
+            log.warning("%s", sentence)
+        return node
