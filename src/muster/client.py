@@ -336,6 +336,10 @@ class Client:
         said = self.post("/tokens", {key: value for key, value in given.items() if value is not None})
         return str(said["token"])
 
+    def web_link(self) -> "View":
+        """Where a browser signs in as you: good once, for minutes."""
+        return self.post("/web", {})
+
     def down(self) -> "View":
         """Ends the server; its jobs go on."""
         return self.post("/down", {})

@@ -36,6 +36,7 @@ GROUPS = {
         "node": "the nodes, what they have and who holds it; drain and resume them",
         "layout": "the map of racks, nodes and GPUs: found, drawn, checked, compared",
         "team": "the teams, what they own and hold",
+        "web": "a link that opens Muster's pages, signed in as you",
         "whoami": "who the server takes you for",
     },
     "Answering": {

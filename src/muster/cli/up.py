@@ -23,7 +23,7 @@ def define(parser: "Parser") -> None:
         "Jobs outlive it: stopping or killing the server touches none of them.",
         "muster up\nmuster up --detach\nmuster up --http 0.0.0.0:7777\nmuster up --store postgresql://muster@db/muster",
     )
-    parser.add_argument("--http", metavar="HOST:PORT", help="serve the API over TCP, too; needs tokens")
+    parser.add_argument("--http", metavar="HOST:PORT", help="where browsers and other machines come; none: nowhere (default: 127.0.0.1:6878)")
     parser.add_argument(
         "--store", metavar="URL", help="where the journal is kept (default: SQLite in the home)"
     )
@@ -40,11 +40,14 @@ def run(given: "argparse.Namespace") -> int:
     from muster.server.config import read_config
     from muster.server.config_values import parse_address
     from muster.server.serve import Settings, serve
+    from muster.web.site import Site
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s muster: %(message)s", datefmt="%H:%M:%S")
-    address = None if given.http is None else parse_address(given.http)
+    settings = Settings(store=given.store)
+    if given.http is not None:
+        settings = Settings(parse_address(given.http), given.store)
     config = read_config(home.configuration)
-    serve(home, config, Settings(address, given.store), lambda where: _greet(home, where))
+    serve(home, config, settings, lambda where: _greet(home, where), pages=Site)
     return 0
 
 

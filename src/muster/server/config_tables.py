@@ -12,7 +12,7 @@ from muster.model.run import GRACE_SECONDS, LOG_BYTES
 from muster.model.tenancy import ROOT, Quota, Team
 from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_post import Attention, Channel
-from muster.server.config_values import Address
+from muster.server.config_values import HERE, Address
 from muster.steward.budget import Budget, BudgetRules, Prices
 from muster.steward.exits.replay import STALLED_SECONDS
 from muster.steward.mend import MendRules
@@ -24,7 +24,7 @@ from muster.store.rows import Retention
 
 class Server(msgspec.Struct, frozen=True):
     name: str | None = None  # None: the machine's
-    address: Address | None = None  # where HTTP is served; None: on the Unix socket only
+    address: Address | None = HERE  # where HTTP is served; None: on the Unix socket only
     store: str | None = None  # None: SQLite, in Muster's home
     remembers: int = 20_000  # ended jobs kept at hand
 

@@ -45,6 +45,9 @@ class Address(NamedTuple):
     port: int
 
 
+HERE = Address("127.0.0.1", 6878)  # M, U, S, T on a telephone; another port if that one is taken
+
+
 def at(place: str | int, read: Reader[T], value: object) -> T:
     """Read what stands at a place, and say so if it is refused."""
     try:
@@ -148,15 +151,17 @@ def some_of(*choices: str) -> Reader[tuple[str, ...]]:
     return read
 
 
-def parse_address(given: str) -> Address:
-    """``host:port`` → where to listen; an IPv6 address stands in brackets."""
+def parse_address(given: str) -> Address | None:
+    """``host:port`` → where to listen; an IPv6 address stands in brackets. ``none``: nowhere."""
+    if given == "none":
+        return None
     match = _ADDRESS.fullmatch(given)
     if match is None or int(match[2]) > 65535:
         raise BadInput(f"{shown(given)} is not an address; write it like 127.0.0.1:7777 or [::1]:7777")
     return Address(match[1].strip("[]"), int(match[2]))
 
 
-def address(value: object) -> Address:
+def address(value: object) -> Address | None:
     return parse_address(text(value))
 
 

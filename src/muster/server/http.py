@@ -114,6 +114,25 @@ class App:
             sentence = "something went wrong inside Muster; its log says what"
             await _send(send, 500, _encode(Error(sentence)))
 
+    async def ask(
+        self,
+        person: Person,
+        method: str,
+        path: str,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> Any:
+        """The same from inside, for whoever shows it to people: the answer as it is, before it becomes JSON."""
+        route, values = self._found(method, path)
+        asked = _asked(route, {} if query is None else query)
+        said = None if route.body is None else _told(route.body, {} if body is None else body)
+        answer = await route.handler(Call(person, values, asked, said))
+        return answer.body if isinstance(answer, Answered) else answer
+
+    def questions_of(self, person: Person) -> int:
+        """How many wait for an answer of this person's."""
+        return self._questions_for(person)
+
     def _questions(self, person: Person) -> tuple[tuple[bytes, bytes], ...]:
         """How many wait for this person, if any: so that a command line can say so without asking."""
         count = self._questions_for(person)
@@ -137,7 +156,7 @@ class App:
         query = _query(route, scope["query_string"])
         body = None
         if route.body is not None:
-            body = self._decoded(route.body, await _read(scope, receive))
+            body = self._decoded(route.body, await read_body(scope, receive))
         return Call(person, values, query, body)
 
     def _decoded(self, kind: type[msgspec.Struct], raw: bytes) -> Any:
@@ -164,6 +183,18 @@ def _query(route: Route, raw: bytes) -> Any:
     given = dict(pairs)
     if len(given) < len(pairs):
         raise BadInput("the query says something twice; say it once")
+    return _asked(route, given)
+
+
+def _told(kind: type[msgspec.Struct], given: Mapping[str, object]) -> Any:
+    """What a form says: all of it text."""
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"this is not as expected: {error}") from None
+
+
+def _asked(route: Route, given: Mapping[str, object]) -> Any:
     try:
         return msgspec.convert(given, route.query, strict=False)
     except msgspec.ValidationError as error:
@@ -171,7 +202,7 @@ def _query(route: Route, raw: bytes) -> Any:
         raise BadInput(f"the query is not as expected: {error}; what can be asked: {known}") from None
 
 
-async def _read(scope: Scope, receive: Receive) -> bytes:
+async def read_body(scope: Scope, receive: Receive) -> bytes:
     raw = b""
     while True:
         message = await receive()

@@ -57,9 +57,9 @@ class Identity:
         uid = scope.get(PEER)
         if uid is not None:
             return self._person(_name_of(uid), uid, None)
-        return self._by_token(_bearer(scope))
+        return self.by_token(_bearer(scope))
 
-    def _by_token(self, token: str | None) -> Person:
+    def by_token(self, token: str | None) -> Person:
         if token is None:
             raise NotIdentified("a token is needed here: send it as 'Authorization: Bearer TOKEN'")
         found = self._user_of(token_hash(token))

@@ -26,7 +26,7 @@ from muster.model.job import Job, JobId
 from muster.server.commands import Commands
 from muster.server.config import BadConfig, Watcher, changes, teams_to_set
 from muster.server.config_tables import Config
-from muster.server.config_values import Address
+from muster.server.config_values import HERE, Address
 from muster.server.endings import Endings
 from muster.server.errors import NotFound
 from muster.server.footing import Footing, LocalFooting
@@ -34,6 +34,7 @@ from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
 from muster.server.metering import Metering
+from muster.server.pages import Asgi, Front, Ground, Pages
 from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
@@ -51,11 +52,13 @@ log = logging.getLogger("muster")
 _LOOK_SECONDS = 2.0
 _BACKLOG = 1024
 
+MakePages = Callable[[Ground], Pages]
+
 
 class Settings(msgspec.Struct, frozen=True):
     """What the command line says; it overrules the configuration."""
 
-    http: Address | None = None
+    http: Address | None | msgspec.UnsetType = msgspec.UNSET
     store: str | None = None
 
 
@@ -64,7 +67,9 @@ def serve(
     config: Config,
     settings: Settings,
     ready: Callable[[str], None],
+    *,
     footing: Footing | None = None,
+    pages: MakePages | None = None,
 ) -> None:
     """Run until told to stop. ``ready`` is called once it answers. Without a footing, on this machine."""
     home.make()
@@ -74,7 +79,7 @@ def serve(
         log.warning("%s", note)
     fold = _folded(journal, config)
     footing = footing or LocalFooting(config)
-    server = _Server(home, config, settings, journal, fold, store.partition(":")[0], footing)
+    server = _Server(home, config, settings, journal, fold, store.partition(":")[0], footing, pages)
     gc.freeze()  # what was folded stays: there is no use in looking through it again and again
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.run(ready))
@@ -99,7 +104,9 @@ class _Server:
         fold: Fold,
         store: str,
         footing: Footing,
+        pages: MakePages | None,
     ) -> None:
+        self._make_pages = pages
         self._home, self._config, self._settings, self._footing = home, config, settings, footing
         self._journal, self._fold, self._store = journal, fold, store
         self._watcher = Watcher(home.configuration, config)
@@ -117,11 +124,21 @@ class _Server:
         self._commands = Commands(service, self._config, steward.efforts)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         when = When(service, np.random.default_rng())
-        routes = Routes(service, self._commands, when, self._place, steward.table(self._commands))
-        app = App(routes.table(), self._identity(), steward.questions_for)
-        app.heard_of = steward.heard_of
-        self._uvicorn = _Uvicorn(_uvicorn_config(app), service.stream.close)
         sockets = self._sockets()
+        identity = self._identity()
+        pages = self._pages(identity, sockets)
+        added = (*steward.table(self._commands), *(() if pages is None else pages.routes()))
+        routes = Routes(service, self._commands, when, self._place, added)
+        app = App(routes.table(), identity, steward.questions_for)
+        app.heard_of = steward.heard_of
+
+        def let_go() -> None:
+            service.stream.close()
+            if pages is not None:
+                pages.close()
+
+        front = app if pages is None else Front(app, pages.over(app))
+        self._uvicorn = _Uvicorn(_uvicorn_config(front), let_go)
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
         steward.begin()
         watching = asyncio.create_task(self._watch())
@@ -135,6 +152,13 @@ class _Server:
             engine.close()
             with suppress(FileNotFoundError):
                 self._home.socket.unlink()
+
+    def _pages(self, identity: Identity, sockets: list[socket.socket]) -> Pages | None:
+        if self._make_pages is None:
+            return None
+        urls = [_url(one) for one in sockets if one.family != socket.AF_UNIX]
+        ground = Ground(self._service, self._home, identity, lambda: self._config, lambda: urls)
+        return self._make_pages(ground)
 
     def _meter(self, service: Service) -> None:
         meters = self._footing.meters(self._home, service.now)
@@ -191,9 +215,10 @@ class _Server:
 
     def _sockets(self) -> list[socket.socket]:
         sockets = [_unix(self._home)]
-        address = self._settings.http or self._config.server.address
+        given = self._settings.http
+        address = self._config.server.address if given is msgspec.UNSET else given
         if address is not None:
-            sockets.append(_tcp(address.host, address.port))
+            sockets.append(_usual(address) if address == HERE else _tcp(address.host, address.port))
         return sockets
 
     async def _watch(self) -> None:
@@ -253,7 +278,7 @@ class _Uvicorn(uvicorn.Server):
                 loop.remove_signal_handler(end)
 
 
-def _uvicorn_config(app: App) -> uvicorn.Config:
+def _uvicorn_config(app: Asgi) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=PeerProtocol,
@@ -290,9 +315,18 @@ def _tcp(host: str, port: int) -> socket.socket:
         raise MusterError(f"can't listen on {host}:{port}: {error.strerror or error}") from None
 
 
+def _usual(address: Address) -> socket.socket:
+    """Where it is looked for; if somebody else is there already, any other port does."""
+    try:
+        return _tcp(*address)
+    except MusterError:
+        return _tcp(address.host, 0)
+
+
+def _url(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def _where(sockets: list[socket.socket]) -> str:
-    said = []
-    for listening in sockets:
-        name = listening.getsockname()
-        said.append(name if isinstance(name, str) else f"http://{name[0]}:{name[1]}")
-    return ", ".join(said)
+    return ", ".join(s.getsockname() if s.family == socket.AF_UNIX else _url(s) for s in sockets)

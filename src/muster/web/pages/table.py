@@ -1,0 +1,13 @@
+"""All pages, in the order of the menu."""
+
+from muster.web.desk import Desk
+from muster.web.pages.find import Find
+from muster.web.pages.home import Home
+from muster.web.sheet import Page
+
+
+def pages_of(desk: Desk) -> tuple[Page, ...]:
+    return (
+        Page("/", Home(desk), "Mine", "m"),
+        Page("/find", Find(desk)),
+    )
