@@ -23,7 +23,11 @@ def define(parser: "Parser") -> None:
         "Jobs outlive it: stopping or killing the server touches none of them.",
         "muster up\nmuster up --detach\nmuster up --http 0.0.0.0:7777\nmuster up --store postgresql://muster@db/muster",
     )
-    parser.add_argument("--http", metavar="HOST:PORT", help="where browsers and other machines come; none: nowhere (default: 127.0.0.1:6878)")
+    parser.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="where browsers and other machines come; none: nowhere (default: 127.0.0.1:6878)",
+    )
     parser.add_argument(
         "--store", metavar="URL", help="where the journal is kept (default: SQLite in the home)"
     )

@@ -9,8 +9,8 @@ from muster.cli.text import remark
 from muster.client import Client
 from muster.model.errors import MusterError
 
-_ABOUT = """Print a link that opens Muster's pages in a browser, signed in as you. It is good once, for ten minutes;
-the browser stays signed in for a week, or until it signs out."""
+_ABOUT = """Print a link that opens Muster's pages in a browser, signed in as you. It is good once, for ten
+minutes; the browser stays signed in for a week, or until it signs out."""
 _EXAMPLES = """
 muster web
 muster web --open
@@ -28,7 +28,7 @@ def run(given: Namespace) -> int:
     with Client() as client:
         link = client.web_link()
     if not link["urls"]:
-        raise MusterError("this server serves no pages over TCP; start it with: muster up --http 127.0.0.1:6878")
+        raise MusterError("this server serves no pages over TCP; start it with: muster up --http HOST:PORT")
     print(structured(link, given.output) or "\n".join(link["urls"]))
     if given.open:
         _open(link["urls"][0])

@@ -193,7 +193,13 @@ def _gpus(kind: Kind | None, found: Found | None) -> tuple[Gpu, ...]:
     known = [_one(mine, theirs) for mine, theirs in zip(written, matched, strict=True)]
     taken = {theirs.number for theirs in matched if theirs is not None}
     further = [gpu for gpu in found.gpus if gpu.number not in taken]
-    return (*known, *(msgspec.structs.replace(g, number=len(known) + i) for i, g in enumerate(further)))
+    return (*known, *(_numbered(gpu, len(known) + at) for at, gpu in enumerate(further)))
+
+
+def _numbered(gpu: Gpu, number: int) -> Gpu:
+    """Under its number on the map; the one that it was found by stays known, if it is another."""
+    found_as = gpu.number if gpu.number != number else None
+    return msgspec.structs.replace(gpu, number=number, found_as=found_as)
 
 
 def _matched(written: tuple[Gpu, ...], seen: tuple[Gpu, ...]) -> list[Gpu | None]:
@@ -224,6 +230,7 @@ def _one(written: Gpu, seen: Gpu | None) -> Gpu:
         written.numa if written.numa is not None else seen.numa,
         seen.bus,
         seen=True,
+        found_as=seen.number if seen.number != written.number else None,
     )
 
 

@@ -56,6 +56,12 @@ class Gpu(msgspec.Struct, frozen=True):
     numa: int | None = None
     bus: str | None = None  # its PCI address
     seen: bool | None = None  # False: the file has it, and who looked has not found it; None: nobody looked
+    found_as: int | None = None  # its number for who found it, where the map has one of its own
+
+    @property
+    def device(self) -> int:
+        """The number by which it is granted."""
+        return self.number if self.found_as is None else self.found_as
 
 
 class Kind(msgspec.Struct, frozen=True):

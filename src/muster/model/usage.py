@@ -60,7 +60,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     cpu_pressure: float | None = None  # part of the time in which someone waited for it
     memory_pressure: float | None = None
     io_pressure: float | None = None
-    gpu_busy: tuple[float | None, ...] = ()  # of each device that it holds, in order of their numbers
+    gpu_busy: tuple[float | None, ...] = ()  # of each device that it holds, by node and number
     gpu_memory_bytes: tuple[int | None, ...] = ()
     # For how much of the interval, at its end, what a meter shows at a moment stands: memory, processes,
     # GPUs. None: all of it. Counters always speak for the whole.

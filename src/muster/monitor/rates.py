@@ -38,14 +38,14 @@ def sample_between(
     """What was used between two readings of one attempt; None if they tell nothing.
 
     ``cpus``: how many the machine has. ``devices``: the numbers of those that the attempt holds, in order, so
-    that one which the meter no longer shows is not known, and does not shift the others.
+    that one which the meter no longer shows is not known, and does not shift the others. On several nodes a
+    number comes again; then the meter has to show all of that number, in the same order.
     """
     seconds = after.since_boot_seconds - before.since_boot_seconds
     same = (before.job, before.attempt) == (after.job, after.attempt)
     if not same or not math.isfinite(after.at) or not (math.isfinite(seconds) and seconds > 0):
         return None
-    shown = {gpu.device: gpu for gpu in after.gpus}
-    gpus = [shown.get(number) for number in (sorted(shown) if devices is None else devices)]
+    gpus = _in_order(after.gpus, devices)
     missed = seconds > _LONGEST_PERIODS * period_seconds
     sample = Sample(
         job=after.job,
@@ -69,6 +69,18 @@ def sample_between(
         gauge_seconds=period_seconds if missed else None,
     )
     return sample if _tells_anything(sample) else None
+
+
+def _in_order(shown: Sequence[GpuShown], devices: Sequence[int] | None) -> list[GpuShown | None]:
+    """Of each device what is shown of it; None: nothing, or nobody knows of which."""
+    if devices is None or len(set(devices)) == len(devices):
+        by_number = {gpu.device: gpu for gpu in shown}
+        return [by_number.get(number) for number in (sorted(by_number) if devices is None else devices)]
+    left: dict[int, list[GpuShown]] = {}
+    for gpu in reversed(shown):
+        left.setdefault(gpu.device, []).append(gpu)
+    known = {number for number, some in left.items() if len(some) == devices.count(number)}
+    return [left[number].pop() if number in known else None for number in devices]
 
 
 def reading_at_start(job: str, attempt: int, at: float, since_boot_seconds: float) -> Reading:

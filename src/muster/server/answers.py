@@ -48,7 +48,7 @@ class Used(msgspec.Struct):
     coverage: float  # how much of that time was measured
     cpus: float | None
     memory_bytes: int | None
-    gpu_busy: list[float | None] = []  # of each GPU, in order
+    gpu_busy: list[float | None] = []  # of each GPU, in order; of several nodes, node by node
     gpu_memory_bytes: list[int | None] = []
 
 
@@ -404,6 +404,7 @@ class Health(msgspec.Struct):
     running: int
     uptime_seconds: float
     trouble: str | None = None
+    simulated: bool = False  # nothing of it is real
 
 
 class Token(msgspec.Struct):

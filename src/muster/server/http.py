@@ -122,7 +122,7 @@ class App:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> Any:
-        """The same from inside, for whoever shows it to people: the answer as it is, before it becomes JSON."""
+        """The same from inside, for whoever shows it to people: the answer before it becomes JSON."""
         route, values = self._found(method, path)
         asked = _asked(route, {} if query is None else query)
         said = None if route.body is None else _told(route.body, {} if body is None else body)

@@ -167,6 +167,7 @@ class Place:
             running=service.fold.running_count,
             uptime_seconds=time.monotonic() - self._since,
             trouble=service.journal.sick or (service.post.trouble if service.post else None),
+            simulated=service.engine.name == "sim",
         )
 
     async def new_token(self, person: Person, user: str, role: str, days: float) -> answers.Token:

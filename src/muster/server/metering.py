@@ -21,6 +21,7 @@ from muster.engines.base import Host, Key
 from muster.home import Home
 from muster.model.events import Event, Exited, Retried, Started, Vacated
 from muster.model.job import Job, JobId
+from muster.model.ledger import devices_of
 from muster.model.snapshot import Running
 from muster.model.state import State
 from muster.model.units import MINUTE
@@ -213,12 +214,17 @@ class Metering:
             self.newest[key] = sample
             self._lately.setdefault(key, Lately()).add(sample)
 
+    def latest(self, running: Running, now: float) -> Sample | None:
+        """The last sample of it; None: there is none, or what was measured then is no longer how it is."""
+        newest = self.newest.get((running.job.id, running.attempt))
+        silent = max(MINUTE, _SILENT_PERIODS * self._settings.period_seconds)
+        return None if newest is None or now - newest.at > silent else newest
+
     def used(self, running: Running) -> Used | None:
         """What it has used in the last minutes; None: nothing is known of them."""
-        key = (running.job.id, running.attempt)
-        newest, lately = self.newest.get(key), self._lately.get(key)
-        silent = max(MINUTE, _SILENT_PERIODS * self._settings.period_seconds)
-        if newest is None or lately is None or self._engine.now() - newest.at > silent:
+        newest = self.latest(running, self._engine.now())
+        lately = self._lately.get((running.job.id, running.attempt))
+        if newest is None or lately is None:
             return None
         share, coverage = lately.share_of(running.held)
         return Used(
@@ -289,7 +295,8 @@ def _attended(running: Running, parts: list[dict[str, object]]) -> Attended:
 
 
 def _devices_of(running: Running) -> tuple[int, ...]:
-    return tuple(sorted({device for seat in running.seats for device in seat.devices}))
+    """Their numbers, node by node: of a gang on several nodes, a number may come again."""
+    return tuple(held.device for held in devices_of(running.seats))
 
 
 def _last_reading(key: Key, at: float, spent: AtEnd, since_boot_seconds: float) -> Reading:

@@ -12,6 +12,7 @@ from muster.home import Home
 from muster.server.config_tables import Config
 from muster.server.http import App, Receive, Route, Scope, Send
 from muster.server.identity import Identity
+from muster.server.seeing.seeing import Seeing
 from muster.server.service import Service
 
 _API = ("/api/", "/metrics")
@@ -21,6 +22,7 @@ class Ground(msgspec.Struct, frozen=True):
     """What pages stand on. ``addresses``: where the server is reached by a browser, as URLs."""
 
     service: Service
+    seeing: Seeing
     home: Home
     identity: Identity
     config: Callable[[], Config]

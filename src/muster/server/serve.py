@@ -38,6 +38,7 @@ from muster.server.pages import Asgi, Front, Ground, Pages
 from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
+from muster.server.seeing.seeing import Seeing
 from muster.server.service import Service
 from muster.server.stewardship.steward import Steward
 from muster.server.trackers import makers
@@ -58,7 +59,7 @@ MakePages = Callable[[Ground], Pages]
 class Settings(msgspec.Struct, frozen=True):
     """What the command line says; it overrules the configuration."""
 
-    http: Address | None | msgspec.UnsetType = msgspec.UNSET
+    http: Address | msgspec.UnsetType | None = msgspec.UNSET
     store: str | None = None
 
 
@@ -157,7 +158,8 @@ class _Server:
         if self._make_pages is None:
             return None
         urls = [_url(one) for one in sockets if one.family != socket.AF_UNIX]
-        ground = Ground(self._service, self._home, identity, lambda: self._config, lambda: urls)
+        seeing = Seeing(self._service, self._home, lambda: self._config.node.layout)
+        ground = Ground(self._service, seeing, self._home, identity, lambda: self._config, lambda: urls)
         return self._make_pages(ground)
 
     def _meter(self, service: Service) -> None:

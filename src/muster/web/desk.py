@@ -1,5 +1,6 @@
 """What pages work with: the API, asked as whoever looks, and the scene as it is now."""
 
+import platform
 from typing import Any
 
 from muster.server.http import App
@@ -25,10 +26,9 @@ class Desk:
 
     async def about(self, person: Person) -> dict[str, Any]:
         """What every page says: where this is, how it is, and what somebody has to answer."""
-        service = self.ground.service
         return {
             "health": await self.get(person, "/health"),
-            "server": self.ground.config().server.name or service.fold_name(),
+            "server": self.ground.config().server.name or platform.node(),
             "questions": self._api.questions_of(person),
             "pulse": self.live.pulse(),
         }

@@ -1,9 +1,9 @@
 """One stream for each browser: what it missed, then what changes, one tick a second.
 
 The server looks once a second, however many watch, and only while somebody does. A tick has a number; what
-changed in the last ticks is kept, so whoever comes back says the last number that they heard (as browsers do by
-themselves) and is told what they missed as one tick, the latest of each thing. Whoever was away for longer,
-or has heard of another server, gets everything. A slow listener skips ticks in the same way: nothing queues up.
+changed in the last ticks is kept, so whoever comes back says the last number that they heard, as browsers do
+by themselves, and is told what they missed as one tick: the latest of each thing. Who was away for longer,
+or has heard of another server, gets everything. A slow listener skips ticks likewise: nothing queues up.
 
 The numbers that stand for places on the map are positions among the layout's boxes; when the layout changes,
 the page is told to load anew.
@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from muster.layout.states import State
-from muster.server.seeing.scene import GpuNow, NodeNow, Scene, Seeing, Tally
+from muster.server.seeing.scene import GpuNow, NodeNow, Scene, Tally
+from muster.server.seeing.seeing import Seeing
 from muster.server.service import Service
 from muster.web.replies import NO_STORE, Reply
 
@@ -140,7 +141,13 @@ class Live:
         self._scene = scene
         self._number += 1
         self._ticks.append(
-            Tick(self._number, scene.at, self._facts, dict(scene.counts), self._changed(before, scene))
+            Tick(
+                self._number,
+                scene.at,
+                self._facts,
+                {state.value: n for state, n in scene.counts.items()},
+                self._changed(before, scene),
+            )
         )
         self._said.clear()
         news, self._news = self._news, asyncio.Event()
@@ -199,16 +206,21 @@ class Live:
 
 
 def _gpu(now: GpuNow) -> list[Any]:
-    """State, use in percent or -1, whether nobody defends it, whose it is, and for what."""
-    share = -1 if now.share is None else round(now.share * 100)
-    return [_STATES[now.state], share, int(now.undefended), now.jobs[0] if now.jobs else "", now.owner or ""]
+    """State, use in percent or -1, whether nobody defends it, and of each job: its id, owner and effort."""
+    holders = [[one.id, one.owner, one.effort or ""] for one in now.holders]
+    return [_STATES[now.state], _percent(now.share), int(now.undefended), *holders]
 
 
 def _node(now: NodeNow) -> list[Any]:
-    return _tally(now.tally)
+    """As its GPUs, or by its cpus if it has none: what is held of them, and what of all is used."""
+    held = round(100 * now.cpus_held_milli / now.cpus_milli) if now.cpus_milli else -1
+    return [*_tally(now.tally), _STATES[now.state], held, _percent(now.cpu_share)]
 
 
 def _tally(now: Tally) -> list[Any]:
     """How many are in each state, and the use of those that are held."""
-    share = -1 if now.share is None else round(now.share * 100)
-    return [[now.counts.get(state, 0) for state in State], share, now.undefended]
+    return [list(now.counts), _percent(now.share), now.undefended]
+
+
+def _percent(share: float | None) -> int:
+    return -1 if share is None else round(share * 100)

@@ -80,7 +80,9 @@ def _harmless(cell: Cell) -> Cell:
 def _columns(table: Table) -> str:
     lines = [table.columns, *([_plain(cell) for cell in row] for row in table.rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(table.columns))]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
     return "".join(f"{line.rstrip()}\n" for line in padded)
 
 

@@ -75,7 +75,12 @@ class Find:
     async def _jobs(self, person: Person, low: str) -> list[Hit]:
         jobs = (await self._desk.get(person, "/jobs", limit=0)).jobs
         return [
-            Hit("job", view.id, f"{view.name}, {view.owner}: {view.purpose or 'nobody said what for'}", f"/job/{quote(view.id)}")
+            Hit(
+                "job",
+                view.id,
+                f"{view.name}, {view.owner}: {view.purpose or 'nobody said what for'}",
+                f"/job/{quote(view.id)}",
+            )
             for view in jobs
             if low in f"{view.name} {view.owner} {view.answers} {view.purpose or ''}".casefold()
         ]
