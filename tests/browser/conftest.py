@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
-
 from worlds import World, world
 
 CHROMIUM = "/usr/bin/chromium"
@@ -125,5 +124,3 @@ def pictures() -> Path:
     folder = Path(os.environ.get("MUSTER_PICTURES", "/tmp/muster-pictures"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-

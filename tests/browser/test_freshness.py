@@ -34,5 +34,3 @@ def test_a_lost_stream_greys_the_page_and_one_that_is_back_lights_it(look: Look)
     assert "not live: as of" in page.locator("#fresh").inner_text()
     page.context.set_offline(False)
     page.wait_for_selector("html[data-stream=live]", timeout=20_000)
-
-

@@ -1,4 +1,4 @@
-"""Places to look at: an empty one, one laptop, the simulated Delta, ten thousand GPUs, and one full of malice."""
+"""Places to look at: empty, one laptop, the simulated Delta, ten thousand GPUs, and one full of malice."""
 
 import os
 import re
@@ -62,9 +62,10 @@ def _malice(_: str) -> Iterator[World]:
             for text in (LONG, RIGHT_TO_LEFT, MARKUP):
                 name = text.replace("/", "")[:MOST_LETTERS]
                 purpose = f"What becomes of {text[:160]} on a page?"
-                client.post("/efforts", {"name": name, "charter": {"for": purpose}})
+                effort = "".join(filter(str.isalnum, text))[:64]
+                client.post("/efforts", {"name": effort, "charter": {"for": purpose}})
                 script = "printf '%s\\n' \"$0\"; sleep 1000"
-                client.submit(["sh", "-c", script, text], name=name, purpose=purpose, effort=name, cpus=0.1)
+                client.submit(["sh", "-c", script, text], name=name, purpose=purpose, effort=effort, cpus=0.1)
         yield made
 
 

@@ -17,6 +17,7 @@ from muster.model.tenancy import Quota, Team, Tenancy
 from muster.model.units import DAY, GIB, HOUR, MIB
 from muster.server.config import BadConfig, Config, parse_config, read_config
 from muster.server.config_layout import KEYS
+from muster.server.config_values import HERE
 from muster.server.config_tables import Limits, Machine
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +51,7 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
 def test_the_defaults_are_muster_s_own() -> None:
     assert Config().policy() == Policy()
     assert Config().teams() == ()
-    assert Config().server.address is None
+    assert Config().server.address == HERE, "on this machine only"
 
 
 def test_a_file_is_read_with_humane_units(tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ def test_a_form_does_what_the_command_line_does_and_goes_back(server: Server, cl
     assert "wrong data" in client.wait(job)["reason"]
 
 
-@pytest.mark.parametrize("back", ["//elsewhere.example", "https://elsewhere.example/", "/\\elsewhere", "a\r\nb: c"])
+@pytest.mark.parametrize(
+    "back", ["//elsewhere.example", "https://elsewhere.example/", "/\\elsewhere", "a\r\nb: c"]
+)
 def test_a_form_never_leads_elsewhere(server: Server, client: Client, back: str) -> None:
     job, visitor = client.submit(["sleep", "100"])["id"], Visitor(server)
     assert visitor.post(f"/do/jobs/{job}/stop", {"back": back}).headers["location"] == "/"
