@@ -29,6 +29,7 @@ WITHOUT_DATA = (
     "ending",
     "budget",
     "slurm",
+    "page",
 )  # each has a ``measure``
 
 
