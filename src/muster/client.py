@@ -266,6 +266,14 @@ class Client:
     def why(self, job: str) -> "View":
         return self.get(f"/jobs/{_id(job)}/why")
 
+    def where(self, job: str) -> "View":
+        """Its rack, node, GPUs and processes."""
+        return self.get(f"/jobs/{_id(job)}/where")
+
+    def map(self, **narrowed: object) -> "View":
+        """The place and what every GPU does; only a ``rack``, a ``node``, an ``owner``'s, in a ``state``."""
+        return self.get("/map" + query(narrowed))
+
     def advice(self, *, owner: str | None = None, mine: bool = False) -> "list[View]":
         """Requests that are far from the truth, those that cost most first."""
         return list(self.get("/advice" + query({"owner": owner, "mine": mine or None}))["advice"])

@@ -30,6 +30,7 @@ from muster.model.run import Metrics
 from muster.model.state import State, diagram
 from muster.server.answers import JobView
 from muster.server.routes import Routes
+from muster.server.seeing.routes import SeeingRoutes
 from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.extending import Extending
@@ -118,6 +119,7 @@ def test_every_route_is_in_the_reference_with_what_can_be_asked() -> None:
         *Extending(*nobody).routes(),  # type: ignore[arg-type]
         *ReviewRoutes(*nobody).table(),  # type: ignore[arg-type]
         *HindsightRoutes(None).table(),  # type: ignore[arg-type]
+        *SeeingRoutes(None, None, Home()).table(),  # type: ignore[arg-type]
     ]
     for route in Routes(*[None] * 4, steward).table():  # type: ignore[arg-type]
         row = re.search(

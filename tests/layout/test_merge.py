@@ -55,7 +55,9 @@ def test_a_gpu_that_nobody_sees_keeps_its_place_and_is_told() -> None:
     layout = merge(delta(), (nvml("gpub001", 3, 2, 0),))
     (one,) = layout.contradictions
     assert str(one) == "gpub001: gpus: delta.yaml, line 5 says 4, NVML sees 3"
-    assert [gpu.seen for gpu in spot_of(layout, "gpub001").gpus] == [True, True, False, True]
+    gpus = spot_of(layout, "gpub001").gpus
+    assert [gpu.seen for gpu in gpus] == [True, True, False, True]
+    assert [gpu.device for gpu in gpus if gpu.seen] == [0, 1, 2]  # as whoever looked counts them
     assert layout.gpu_count == 400
     assert sentence(layout).endswith("10 racks; 1 GPU said and not seen; 1 contradiction.")
 

@@ -200,3 +200,20 @@ def test_whatever_meters_show_a_figure_is_possible_or_not_there(
     rest = asdict(sample)
     for name in ("memory_bytes", "memory_peak_bytes", "processes", "read_bytes", "written_bytes"):
         assert rest[name] is None or 0 <= rest[name] <= 2**60
+
+
+def test_of_several_nodes_figures_come_in_the_order_of_the_devices() -> None:
+    shown = (GpuShown(0, 0.1), GpuShown(1, 0.2), GpuShown(0, 0.3), GpuShown(1, 0.4))
+    sample = sample_between(BEFORE, replace(AFTER, gpus=shown), devices=(0, 1, 0, 1))
+    assert sample is not None
+    assert sample.gpu_busy == (0.1, 0.2, 0.3, 0.4)
+
+
+def test_if_one_of_several_nodes_is_not_shown_nobody_knows_whose_figure_it_is() -> None:
+    sample = sample_between(
+        BEFORE,
+        replace(AFTER, gpus=(GpuShown(0, 0.1), GpuShown(1, 0.2), GpuShown(0, 0.3))),
+        devices=(0, 1, 0, 1),
+    )
+    assert sample is not None
+    assert sample.gpu_busy == (0.1, None, 0.3, None)

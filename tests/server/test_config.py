@@ -17,8 +17,8 @@ from muster.model.tenancy import Quota, Team, Tenancy
 from muster.model.units import DAY, GIB, HOUR, MIB
 from muster.server.config import BadConfig, Config, parse_config, read_config
 from muster.server.config_layout import KEYS
-from muster.server.config_values import HERE
 from muster.server.config_tables import Limits, Machine
+from muster.server.config_values import HERE
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs/how-to"

@@ -79,6 +79,31 @@ def test_gpus_are_found_granted_and_measured(gpus: tuple[Server, Driver]) -> Non
         until(lambda: "busy" in told() and "nvml" in told(), "how busy it is, and by what metric")
 
 
+def test_the_map_shows_what_is_truly_used_and_by_which_process(gpus: tuple[Server, Driver]) -> None:
+    server, driver = gpus
+    view = running(server, gpus=1)
+    driver.tell("gpu 0 busy 60", f"gpu 0 compute {pid_of(server)} {5 * GIB}")
+    with server.client() as client:
+
+        def seen() -> View:
+            return dict(client.map()["nodes"][0]["gpus"][0])
+
+        until(lambda: (seen()["share"] or 0) > 0.1, "its use")
+        assert (seen()["state"], seen()["jobs"]) == ("working", [view["id"]])
+        [place] = client.where(view["id"])["places"]
+        assert [one["gpu_memory_bytes"] for one in place["processes"]] == [5 * GIB]
+        assert place["gpus"][0]["share"] > 0.1
+
+
+def test_a_gpu_that_is_held_and_never_used_is_held_idle(gpus: tuple[Server, Driver]) -> None:
+    server, driver = gpus
+    driver.tell("gpu 0 busy 0")
+    running(server, gpus=1)
+    with server.client() as client:
+        until(lambda: client.map()["counts"]["held idle"] == 1, "that it is found idle")
+        assert client.map()["sentence"] == "2 GPUs: 1 is held idle, 1 is free."
+
+
 def test_who_is_on_a_gpu_without_muster_is_told(gpus: tuple[Server, Driver]) -> None:
     server, driver = gpus
     stranger = subprocess.Popen(["sleep", "100"])

@@ -5,7 +5,7 @@ highest first, and none for empty units.
 """
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
 from muster.layout.geometry import Box, Level, geometry
@@ -13,7 +13,7 @@ from muster.layout.parts import Layout
 from muster.layout.words import printable
 
 Glyph = Callable[[str, int], str]  # of a node's GPU, by the node's name and its number there
-PRESENT, MISSING = "▪", "✕"
+PRESENT, MISSING, MARK = "▪", "✕", " ◀"
 _MOST_LABEL = 12
 _BETWEEN = "  "
 
@@ -24,9 +24,11 @@ def bare(layout: Layout) -> Glyph:
     return lambda node, number: MISSING if (node, number) in missing else PRESENT
 
 
-def draw(layout: Layout, glyph: Glyph, columns: int = 100) -> list[str]:
-    """Racks as boxes side by side, as many as fit; rows below each other."""
-    drawing = _Drawing(layout, glyph)
+def draw(
+    layout: Layout, glyph: Glyph, columns: int = 100, marked: Collection[str] = frozenset()
+) -> list[str]:
+    """Racks as boxes side by side, as many as fit; rows below each other. ``marked`` nodes have an arrow."""
+    drawing = _Drawing(layout, glyph, marked)
     lines: list[str] = []
     for row, racks in drawing.rows():
         lines += [printable(row.name)] if row.name else []
@@ -43,12 +45,13 @@ def strip(layout: Layout, glyph: Glyph, columns: int = 100) -> list[str]:
 
 
 class _Drawing:
-    def __init__(self, layout: Layout, glyph: Glyph) -> None:
+    def __init__(self, layout: Layout, glyph: Glyph, marked: Collection[str] = frozenset()) -> None:
         self._glyph = glyph
         self._inside: dict[str | None, list[Box]] = {}
         for box in geometry(layout):
             self._inside.setdefault(box.parent, []).append(box)
-        self._labels = _labels([spot.name for spot in layout.spots])
+        labels = _labels([spot.name for spot in layout.spots])
+        self._labels = {name: label + MARK * (name in marked) for name, label in labels.items()}
 
     def rows(self) -> Iterator[tuple[Box, list[Box]]]:
         for row in self._inside.get(Level.SITE.value, []):

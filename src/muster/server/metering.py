@@ -214,17 +214,18 @@ class Metering:
             self.newest[key] = sample
             self._lately.setdefault(key, Lately()).add(sample)
 
-    def latest(self, running: Running, now: float) -> Sample | None:
-        """The last sample of it; None: there is none, or what was measured then is no longer how it is."""
-        newest = self.newest.get((running.job.id, running.attempt))
-        silent = max(MINUTE, _SILENT_PERIODS * self._settings.period_seconds)
-        return None if newest is None or now - newest.at > silent else newest
+    def speaks_from(self, now: float) -> float:
+        """From when on a sample tells how it is now."""
+        return now - max(MINUTE, _SILENT_PERIODS * self._settings.period_seconds)
+
+    def lately(self, running: Running) -> Lately | None:
+        """Its last minutes."""
+        return self._lately.get((running.job.id, running.attempt))
 
     def used(self, running: Running) -> Used | None:
         """What it has used in the last minutes; None: nothing is known of them."""
-        newest = self.latest(running, self._engine.now())
-        lately = self._lately.get((running.job.id, running.attempt))
-        if newest is None or lately is None:
+        newest, lately = self.newest.get((running.job.id, running.attempt)), self.lately(running)
+        if newest is None or lately is None or newest.at < self.speaks_from(self._engine.now()):
             return None
         share, coverage = lately.share_of(running.held)
         return Used(

@@ -45,6 +45,22 @@ class Pages(Protocol):
         ...
 
 
+class NoPages:
+    """The API alone."""
+
+    def __init__(self, ground: Ground) -> None:
+        """Nothing stands on it."""
+
+    def routes(self) -> Sequence[Route]:
+        return ()
+
+    def over(self, api: App) -> "Asgi":
+        return api
+
+    def close(self) -> None:
+        """Nobody watches."""
+
+
 class Asgi(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 

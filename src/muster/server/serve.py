@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
@@ -34,10 +34,11 @@ from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
 from muster.server.metering import Metering
-from muster.server.pages import Asgi, Front, Ground, Pages
+from muster.server.pages import Asgi, Front, Ground, NoPages, Pages
 from muster.server.people import Directory, Person, person
 from muster.server.reports import Reports
 from muster.server.routes import Routes
+from muster.server.seeing.routes import SeeingRoutes
 from muster.server.seeing.seeing import Seeing
 from muster.server.service import Service
 from muster.server.stewardship.steward import Steward
@@ -70,7 +71,7 @@ def serve(
     ready: Callable[[str], None],
     *,
     footing: Footing | None = None,
-    pages: MakePages | None = None,
+    pages: MakePages = NoPages,
 ) -> None:
     """Run until told to stop. ``ready`` is called once it answers. Without a footing, on this machine."""
     home.make()
@@ -105,7 +106,7 @@ class _Server:
         fold: Fold,
         store: str,
         footing: Footing,
-        pages: MakePages | None,
+        pages: MakePages,
     ) -> None:
         self._make_pages = pages
         self._home, self._config, self._settings, self._footing = home, config, settings, footing
@@ -125,21 +126,19 @@ class _Server:
         self._commands = Commands(service, self._config, steward.efforts)
         self._place = Place(service, self._config, self._home, self._store, self._stop)
         when = When(service, np.random.default_rng())
-        sockets = self._sockets()
-        identity = self._identity()
-        pages = self._pages(identity, sockets)
-        added = (*steward.table(self._commands), *(() if pages is None else pages.routes()))
-        routes = Routes(service, self._commands, when, self._place, added)
+        sockets, identity = self._sockets(), self._identity()
+        seeing = Seeing(service, self._home, lambda: self._config.node.layout)
+        pages = self._pages(seeing, identity, sockets)
+        beside = (
+            *steward.table(self._commands),
+            *SeeingRoutes(service, seeing, self._home).table(),
+            *pages.routes(),
+        )
+        routes = Routes(service, self._commands, when, self._place, beside)
         app = App(routes.table(), identity, steward.questions_for)
         app.heard_of = steward.heard_of
-
-        def let_go() -> None:
-            service.stream.close()
-            if pages is not None:
-                pages.close()
-
-        front = app if pages is None else Front(app, pages.over(app))
-        self._uvicorn = _Uvicorn(_uvicorn_config(front), let_go)
+        front = Front(app, pages.over(app))
+        self._uvicorn = _Uvicorn(_uvicorn_config(front), (service.stream.close, pages.close))
         service.begin(teams_to_set(self._fold.teams.values(), self._config))
         steward.begin()
         watching = asyncio.create_task(self._watch())
@@ -154,11 +153,8 @@ class _Server:
             with suppress(FileNotFoundError):
                 self._home.socket.unlink()
 
-    def _pages(self, identity: Identity, sockets: list[socket.socket]) -> Pages | None:
-        if self._make_pages is None:
-            return None
+    def _pages(self, seeing: Seeing, identity: Identity, sockets: list[socket.socket]) -> Pages:
         urls = [_url(one) for one in sockets if one.family != socket.AF_UNIX]
-        seeing = Seeing(self._service, self._home, lambda: self._config.node.layout)
         ground = Ground(self._service, seeing, self._home, identity, lambda: self._config, lambda: urls)
         return self._make_pages(ground)
 
@@ -260,12 +256,13 @@ class _Uvicorn(uvicorn.Server):
     And those who listen for changes are let go before it waits for the rest.
     """
 
-    def __init__(self, config: uvicorn.Config, before_shutdown: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, let_go: Iterable[Callable[[], None]]) -> None:
         super().__init__(config)
-        self._before_shutdown = before_shutdown
+        self._let_go = let_go
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._before_shutdown()
+        for let_go in self._let_go:
+            let_go()
         await super().shutdown(sockets)
 
     @contextmanager

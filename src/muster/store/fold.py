@@ -522,6 +522,10 @@ class Fold(Queue):
         array, _, _ = event.job.rpartition("_")
         return event.job not in self._dependents and array not in self._dependents
 
+    def promised_nodes(self, job_id: JobId) -> tuple[str, ...]:
+        """Where it was promised room; nothing if it was not, or nobody knows where."""
+        return self._promised.get(job_id, (False, ()))[1]
+
     @property
     def has_promised(self) -> bool:
         """Whether anybody was promised room."""

@@ -102,7 +102,7 @@ class Places:
         try:
             file = None if path is None else read_layout(path)
         except BadInput as wrong:
-            log.error("%s; the map stays as it was", wrong)
+            log.warning("%s; the map stays as it was", wrong)
             return False
         before, self._file = self._file, file
         return file != before

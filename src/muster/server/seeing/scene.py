@@ -7,7 +7,8 @@ still held shows what its job does. What the layout has and nobody sees is unkno
 Values are shared between scenes: what has not changed is the same object, so that two are quickly compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -67,7 +68,7 @@ class Tally(msgspec.Struct, frozen=True):
         )
 
     def of(self, state: State) -> int:
-        return self.counts[STATES.index(state)]
+        return self.counts[_PLACE[state]]
 
     @property
     def total(self) -> int:
@@ -83,10 +84,35 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 STATES = tuple(State)
+_PLACE = {state: place for place, state in enumerate(STATES)}
+
+
+class Counted(Protocol):
+    """What is counted of a GPU."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def share(self) -> float | None: ...
+
+    @property
+    def undefended(self) -> bool: ...
+
+
+def tally_of(gpus: Iterable[Counted]) -> Tally:
+    counts = [0] * len(STATES)
+    measured, used, undefended = 0, 0.0, 0
+    for gpu in gpus:
+        counts[_PLACE[gpu.state]] += 1
+        undefended += gpu.undefended
+        if gpu.share is not None:
+            measured, used = measured + 1, used + gpu.share
+    return Tally(tuple(counts), measured, used, undefended)
 
 
 class NodeNow(msgspec.Struct, frozen=True):
-    """One node now. Of the jobs on it: what they hold, and what they use as far as it is known."""
+    """One node now. Of the jobs on it: what they hold, and what they use of it, in whole percent."""
 
     name: str
     state: State  # of all of it: one without GPUs can be drawn by it
@@ -94,10 +120,10 @@ class NodeNow(msgspec.Struct, frozen=True):
     because: str = ""
     cpus_milli: int | None = None
     cpus_held_milli: int = 0
-    cpu_share: float | None = None  # of all its cpus, used by jobs; None: not known
+    cpu_share: float | None = None  # of all that it has, used by jobs; None: not known of all of them
     memory_bytes: int | None = None
     memory_held_bytes: int = 0
-    memory_used_bytes: int | None = None
+    memory_share: float | None = None
     holders: tuple[Holder, ...] = ()
     tally: Tally = Tally()
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from muster.home import Home
 from muster.layout.geometry import Box
 from muster.layout.parts import Layout
+from muster.model.usage import NodeReading
 from muster.server.seeing.places import Map, Places
 from muster.server.seeing.scene import Scene
 from muster.server.seeing.tracking import Facts, Tracker
 from muster.server.service import Service
 from muster.server.standing import layout_path
-from muster.steward.rules import Rules
 
 Named = Callable[[], str | None]  # the layout's file, as the configuration in force has it
 
@@ -33,31 +33,39 @@ class Seeing:
         return self.map().boxes
 
     def scene(self) -> Scene:
+        return self.now()[1]
+
+    def now(self) -> tuple[Map, Scene]:
+        """The scene, and the map that it is of."""
         here = self.map()
         if self._tracker is None or self._tracker.map is not here:
             self._tracker = Tracker(here)
-        return self._tracker.look(self._facts())
+        return here, self._tracker.look(self._facts())
 
     def _facts(self) -> Facts:
-        service, now = self._service, self._service.now()
-        metering, watching = service.metering, service.watching
+        service = self._service
+        metering, watching, reviewing = service.metering, service.watching, service.reviewing
+        assert metering is not None, "a server meters"
+        assert watching is not None, "and watches"
+        assert reviewing is not None, "and reviews"
         return Facts(
             at=service.wall(),
             wall_ahead_seconds=service.fold.wall_ahead_seconds,
             nodes=service.fold.nodes,
             running=service.fold.running,
-            rules=Rules() if watching is None else watching.rules,
-            latest=lambda running: None if metering is None else metering.latest(running, now),
-            used=service.views.used,
-            mark=service.views.review,
-            findings={} if watching is None else watching.findings,
-            lost=self._lost(),
+            rules=watching.rules,
+            lately=metering.lately,
+            newest=metering.newest,
+            speaks_from=metering.speaks_from(service.now()),
+            marks=reviewing.marks(),
+            findings=watching.findings,
+            lost=self._lost(metering.node),
         )
 
-    def _lost(self) -> frozenset[tuple[str, int]]:
+    def _lost(self, reading: NodeReading | None) -> frozenset[tuple[str, int]]:
         """Devices that were there and no longer answer. Who reads them reads one node."""
-        metering, nodes = self._service.metering, self._service.fold.nodes
-        if metering is None or metering.node is None or len(nodes) != 1:
+        nodes = self._service.fold.nodes
+        if reading is None or len(nodes) != 1:
             return frozenset()
         (name,) = nodes
-        return frozenset((name, gpu.index) for gpu in metering.node.gpus if gpu.lost)
+        return frozenset((name, gpu.index) for gpu in reading.gpus if gpu.lost)

@@ -8,7 +8,7 @@ clock: ``look`` compares it with the calendar.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -370,12 +370,16 @@ class Reviewing:
     # --- Marks --------------------------------------------------------------------------------------
 
     def mark_of(self, job: Job) -> str | None:
-        """A word about a job that nobody defends. Looks again now and then, and never waits for it."""
+        """A word about a job that nobody defends."""
+        return self.marks().get(unit_of(job))
+
+    def marks(self) -> Mapping[JobId, str]:
+        """All of them, by job or array. Looks again now and then, and never waits for it."""
         if self.rules.schedule is None:
-            return None
+            return {}
         if self._marking is None and self._service.now() >= self._marked_until:
             self._marking = asyncio.get_running_loop().create_task(self._mark_again())
-        return self._marks.get(unit_of(job))
+        return self._marks
 
     async def _mark_again(self) -> None:
         begun = self._service.now()
