@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MLFLOW := .venv-mlflow
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench clean $(MLFLOW)
+.PHONY: help up test check bench pictures clean $(MLFLOW)
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ $(VENV)/.bench: $(VENV)/.dev
 
 bench: $(VENV)/.bench  ## measure everything and rewrite docs/benchmarks.md (MUSTER_TRACES=folder of public traces)
 	$(BIN)/python -m bench all --write docs/benchmarks.md
+
+pictures: $(VENV)/.dev  ## take the documentation's pictures anew, from the demonstration
+	$(BIN)/python docs/images/pictures.py
 
 clean:  ## remove what was installed and cached
 	rm -rf $(VENV) $(MLFLOW) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
