@@ -50,9 +50,11 @@ class Log:
         chunk = os.pread(self._descriptor, _CHUNK_BYTES, offset)
         return chunk if self._is_ours() else b""
 
+    def begin_of_last(self, most_bytes: int) -> int:
+        return max(0, os.fstat(self._descriptor).st_size - most_bytes)
+
     def tail(self, most_bytes: int) -> bytes:
-        end = os.fstat(self._descriptor).st_size
-        return os.pread(self._descriptor, most_bytes, max(0, end - most_bytes))
+        return os.pread(self._descriptor, most_bytes, self.begin_of_last(most_bytes))
 
     def _is_ours(self) -> bool:
         try:
@@ -74,6 +76,17 @@ def tail_of(path: Path, most_bytes: int) -> bytes:
         return b""
     try:
         return log.tail(most_bytes)
+    finally:
+        log.close()
+
+
+def offset_of_last(path: Path | None, most_bytes: int) -> int:
+    """Where the last bytes of a log begin; 0: it has no more than these, or is not there yet."""
+    log = None if path is None else _opened(path)
+    if log is None:
+        return 0
+    try:
+        return log.begin_of_last(most_bytes)
     finally:
         log.close()
 

@@ -14,7 +14,14 @@ from muster.server import answers, inventory, members
 from muster.server.commands import Commands
 from muster.server.errors import Forbidden, NotFound
 from muster.server.http import Answered, Call, Handler, Route, Streamed
-from muster.server.logs import Source, followed, followed_together, lines_of, lines_together
+from muster.server.logs import (
+    Source,
+    followed,
+    followed_together,
+    lines_of,
+    lines_together,
+    offset_of_last,
+)
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
 from muster.server.prometheus import CONTENT_TYPE
@@ -43,6 +50,7 @@ class JobsQuery(msgspec.Struct, forbid_unknown_fields=True):
     mine: bool = False
     owner: str | None = None
     team: str | None = None
+    effort: str | None = None
     state: State | None = None
     job: str | None = None  # only the jobs that this id speaks of, ended or not
     members: bool = False  # each member of an array by itself
@@ -57,6 +65,7 @@ class AdviceQuery(msgspec.Struct, forbid_unknown_fields=True):
 class LogQuery(msgspec.Struct, forbid_unknown_fields=True):
     follow: bool = False
     offset: Offset = 0
+    last_bytes: Offset | None = None  # from so long before its end on, instead
     attempt: Count | None = None
     part: Count = 0
 
@@ -126,7 +135,7 @@ class Routes:
         if q.job is not None:
             return self._each_of(q.job, q.limit)
         owners = self._names(call.person.name if q.mine else q.owner)
-        narrowed = owners is not None or q.team is not None or q.state is not None
+        narrowed = owners is not None or any(one is not None for one in (q.team, q.effort, q.state))
         limit = None if narrowed or not q.limit else q.limit
         views, more = self._service.listed(limit, ended=q.all, members=q.members)
         if narrowed:
@@ -135,6 +144,7 @@ class Routes:
                 for v in views
                 if (owners is None or not owners.isdisjoint((v.owner, v.answers)))
                 and q.team in (None, v.team)
+                and q.effort in (None, v.effort)
                 and q.state in (None, v.state)
             ]
             views, more = views[: q.limit or None], max(0, len(views) - q.limit) if q.limit else 0
@@ -210,14 +220,15 @@ class Routes:
         if q.attempt is not None and q.attempt > view.attempt:
             raise NotFound(f"job {job_id} has had {view.attempt} attempts; there is no log of a later one")
         log = self._source(job_id, q, view.parts)
+        path = log.path()
+        offset = q.offset if q.last_bytes is None else offset_of_last(path, q.last_bytes)
         if not q.follow:
-            path = log.path()
-            return Streamed(_TEXT, _empty() if path is None else lines_of(path, q.offset))
-        return Streamed(_TEXT, followed(log, q.offset))
+            return Streamed(_TEXT, _empty() if path is None else lines_of(path, offset))
+        return Streamed(_TEXT, followed(log, offset))
 
     def _logs_of_many(self, job_id: str, q: LogQuery, parts: int) -> Streamed:
         """Those of several members, one after the other, or as they come."""
-        if q.offset:
+        if q.offset or q.last_bytes is not None:
             raise BadInput(
                 f"{job_id} is several jobs with a log each; an offset is one in the log of one job"
             )

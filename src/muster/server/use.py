@@ -232,6 +232,11 @@ def _row(group: str | None, usage: Usage, by: By, parent: str | None = None) -> 
     )
 
 
+def row_of(usage: Usage, group: str | None = None) -> answers.UseRow:
+    """Held and used, of whatever it was summed up over."""
+    return _row(group, usage, By.JOB)
+
+
 def _known(used: Number, measured: int) -> Number | None:
     """Who asks for no memory holds none, and what is measured of that is nothing; but it may use some."""
     return used if used or measured else None

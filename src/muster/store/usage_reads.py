@@ -64,11 +64,18 @@ class UsageReads(Lookup):
         team: str | None = None,
         kind: str | None = None,
         job: JobId | None = None,
+        effort: str | None = None,
         since: float | None = None,
     ) -> list[Entry]:
         """Attempts that are over, the latest first: the history that the next request is made from."""
         table = usage_attempts.c
-        wanted = ((table.owner, owner), (table.team, team), (table.kind, kind), (table.job, job))
+        wanted = (
+            (table.owner, owner),
+            (table.team, team),
+            (table.kind, kind),
+            (table.job, job),
+            (table.effort, effort),
+        )
         query = select(usage_attempts).where(*(column == v for column, v in wanted if v is not None))
         query = query.where(table.ended_at.is_not(None) if since is None else table.ended_at >= since)
         query = query.order_by(table.ended_at.desc(), table.job.desc(), table.attempt.desc()).limit(limit)

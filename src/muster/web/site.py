@@ -172,8 +172,7 @@ class Site:
         what = request.path.removeprefix("/do/")
         if what == request.path or what.split("/")[0] not in _DOABLE:
             raise NotFound(f"there is nothing to do at {request.path}")
-        said = {name: text for name, text in form.items() if name not in _NOT_SAID and text.strip()}
-        await self._api.ask(person, "POST", f"/api/v1/{what}", body=said)
+        await self._api.ask(person, "POST", f"/api/v1/{what}", body=_said(form))
         if request.wants_json:
             return Reply(JSON, b"{}")
         return redirect(back if is_local(back) else "/")
@@ -185,6 +184,24 @@ class Site:
 
     def _trouble(self, status: int, sentence: str) -> Reply:
         return Reply(HTML, self._renderer.plain("trouble.html", sentence=sentence, status=status), status)
+
+
+def _said(form: Mapping[str, str]) -> dict[str, Any]:
+    """A form's fields as a body: ``charter.budget`` lies in ``charter``, of ``success[]`` each line is one.
+
+    What was left empty was not said.
+    """
+    said: dict[str, Any] = {}
+    for name, text in form.items():
+        if name in _NOT_SAID or not text.strip():
+            continue
+        outer, dot, inner = name.partition(".")
+        target, key = (said.setdefault(outer, {}), inner) if dot else (said, name)
+        if not isinstance(target, dict):
+            raise BadInput(f"{outer[:40]!r} stands twice in this form; load the page again and retry")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        target[key.removesuffix("[]")] = lines if key.endswith("[]") else text
+    return said
 
 
 def _error(status: int, sentence: str) -> Reply:

@@ -37,7 +37,15 @@ def gpu_hours(gpu_seconds: float | None) -> str:
     if gpu_seconds is None:
         return UNKNOWN
     hours = gpu_seconds / HOUR
+    if 0 < hours < 0.1:
+        return f"{hours:.1g}" if hours >= 0.001 else "<0.001"
     return f"{hours:,.0f}" if hours >= 10 or hours == 0 else f"{hours:,.1f}"
+
+
+def money(amount: float | None) -> str:
+    if amount is None:
+        return UNKNOWN
+    return "less than 0.01" if 0 < amount < 0.01 else f"{amount:,.2f}"
 
 
 def number(value: float | None) -> str:
@@ -56,6 +64,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "span": span,
     "percent": percent,
     "gpu_hours": gpu_hours,
+    "money": money,
     "number": number,
     "size": size,
     "counted": show_count,

@@ -53,7 +53,16 @@ from muster.server.stewardship.subjects import (
     records_of,
 )
 from muster.server.stewardship.watches import Watch, Watches
-from muster.steward.budget import WARN_SHARE, Budget, check_currency, never_spent, parse_budget, shown, when
+from muster.steward.budget import (
+    WARN_SHARE,
+    Budget,
+    Prices,
+    check_currency,
+    never_spent,
+    parse_budget,
+    shown,
+    when,
+)
 from muster.steward.held import NOTHING_HELD
 from muster.store.fold import Fold
 
@@ -299,6 +308,13 @@ class Budgets:
         spent = self._watches.spent_of(subject, budget)
         if spent >= budget.amount:
             raise BadInput(f"{_amount(spent)} {budget.unit} are spent already; a budget has to be above that")
+
+    def spent_in(self, subject: Subject, budget: Budget) -> float:
+        """What a subject has spent so far in the unit of a budget, which need not be its own."""
+        return float(self._watches.spent_of(subject, budget))
+
+    def prices(self) -> Prices:
+        return self._config.prices
 
     def view(self, subject: Subject) -> BudgetView | None:
         """A budget as people see it; None: there is none."""

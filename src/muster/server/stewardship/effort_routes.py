@@ -35,8 +35,8 @@ class NoteBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExtendBody(msgspec.Struct, forbid_unknown_fields=True):
-    charter: dict[str, Any]
     because: Reason
+    charter: dict[str, Any] = {}
 
 
 class BecauseBody(msgspec.Struct, forbid_unknown_fields=True):

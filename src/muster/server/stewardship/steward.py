@@ -14,6 +14,7 @@ from muster.server.service import Service
 from muster.server.stewardship.budgets import Budgets
 from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.consumers import Gathering
+from muster.server.stewardship.costs import CostRoutes
 from muster.server.stewardship.dates import Dates
 from muster.server.stewardship.effort_routes import EffortRoutes
 from muster.server.stewardship.efforts import Efforts
@@ -110,6 +111,7 @@ class Steward:
             *Extending(service, self._longest).routes(),
             *ReviewRoutes(service, commands).table(),
             *HindsightRoutes(service).table(),
+            *CostRoutes(service, self._budgets.prices).table(),
         ]
 
     def _longest(self, person: Person) -> float | None:
