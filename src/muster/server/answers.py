@@ -39,6 +39,7 @@ class StartEstimate(msgspec.Struct):
     latest: float
     probability: float
     latest_by_limits: float | None = None
+    follows: str | None = None  # the running job whose end most likely lets it start
 
 
 class Used(msgspec.Struct):
@@ -276,6 +277,14 @@ class Sooner(msgspec.Struct):
     starts_at: float | None
 
 
+class BesideView(msgspec.Struct):
+    """What else it depends on whether a job starts, and how that is."""
+
+    kind: str  # quota or budget
+    state: str  # ok, full or spent
+    sentence: str
+
+
 class Why(msgspec.Struct):
     id: str
     state: State
@@ -283,6 +292,7 @@ class Why(msgspec.Struct):
     estimate: StartEstimate | None
     sooner: list[Sooner]
     text: str
+    beside: list[BesideView] = []
 
 
 class Accuracy(msgspec.Struct):

@@ -18,7 +18,7 @@ from muster.model.state import State
 from muster.model.stewardship import split
 from muster.server import answers
 from muster.server.outlook import forecast as forecasts
-from muster.server.outlook.explain import Explanation, explain, explain_ended
+from muster.server.outlook.explain import Beside, Explanation, explain, explain_ended
 from muster.server.service import Service
 from muster.server.stewardship.subjects import job_named
 from muster.store.records import Record
@@ -63,7 +63,7 @@ class When:
         self._remember(job_id, found.estimate, now)
         return _why(found, ahead)
 
-    def _budgets_of(self, job_id: JobId) -> Iterator[str]:
+    def _budgets_of(self, job_id: JobId) -> Iterator[Beside]:
         """What is spent of all budgets that it is under."""
         fold, budgets = self._service.fold, self._service.budgets
         job = job_named(fold, job_id)
@@ -74,7 +74,7 @@ class When:
             if view is not None:
                 whose = "it" if split(subject)[0] == "job" else split(subject)[1]
                 state = "ok" if view.share < 1 else "spent"
-                yield f"  {'budget':<9}{state:<6}{view.spent:.3g} of {view.text} spent by {whose}"
+                yield Beside("budget", state, f"{view.spent:.3g} of {view.text} spent by {whose}")
 
     async def forecast(self, job: Job) -> answers.Forecast:
         service = self._service
@@ -138,6 +138,7 @@ def _why(found: Explanation, ahead: float) -> answers.Why:
         estimate=_estimate(found.estimate, ahead),
         sooner=[answers.Sooner(s.change, s.starts_at + ahead) for s in found.sooner],
         text=found.text,
+        beside=[answers.BesideView(one.kind, one.state, one.sentence) for one in found.beside],
     )
 
 
@@ -157,4 +158,5 @@ def _estimate(said: forecasts.Estimate | None, ahead: float) -> answers.StartEst
     if said is None:
         return None
     by_limits = None if said.latest_by_limits is None else said.latest_by_limits + ahead
-    return answers.StartEstimate(said.earliest + ahead, said.latest + ahead, said.probability, by_limits)
+    times = (said.earliest + ahead, said.latest + ahead)
+    return answers.StartEstimate(*times, said.probability, by_limits, said.follows)

@@ -2,6 +2,7 @@
 
 import platform
 from typing import Any
+from urllib.parse import quote
 
 from muster.server.http import App
 from muster.server.pages import Ground
@@ -23,6 +24,9 @@ class Desk:
         """What the API answers to ``GET /api/v1`` and this path; a ``MusterError`` if it refuses."""
         asked = {name: value for name, value in query.items() if value is not None}
         return await self._api.ask(person, "GET", f"{_V1}{path}", asked)
+
+    async def job(self, person: Person, job_id: str) -> Any:
+        return await self.get(person, f"/jobs/{quote(job_id, safe='')}")
 
     async def about(self, person: Person) -> dict[str, Any]:
         """What every page says: where this is, how it is, and what somebody has to answer."""

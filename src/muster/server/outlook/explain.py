@@ -39,6 +39,17 @@ class Because(msgspec.Struct, frozen=True):
     action: str | None = None
 
 
+class Beside(msgspec.Struct, frozen=True):
+    """Something else that it depends on whether a job starts: a quota or a budget, and how that is."""
+
+    kind: str
+    state: str  # ok, full or spent
+    sentence: str
+
+    def line(self) -> str:
+        return f"  {self.kind:<9}{self.state:<6}{self.sentence}"
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """The answer to why, with the text that a person reads."""
 
@@ -48,6 +59,7 @@ class Explanation(msgspec.Struct, frozen=True):
     reasons: tuple[Because, ...] = ()
     estimate: Estimate | None = None
     sooner: tuple[Sooner, ...] = ()
+    beside: tuple[Beside, ...] = ()
 
 
 def explain(
@@ -62,11 +74,11 @@ def explain(
     show_time: ShowTime,
     budget_seconds: float = ANSWER_SECONDS,
     priorities: tuple[Priority, ...] = _HIGHEST,
-    beside: tuple[str, ...] = (),
+    beside: tuple[Beside, ...] = (),
 ) -> Explanation:
     """Why a job that has not ended is where it is. ``priorities`` are those that its owner may ask for.
 
-    ``beside``: what else it depends on whether it starts, in lines.
+    ``beside``: what else it depends on whether it starts, besides quotas.
     """
     running = snap.running.get(job_id)
     if running is not None:
@@ -119,13 +131,13 @@ class _Answer:
         policy: Policy,
         waiting: Waiting,
         now: float,
-        beside: tuple[str, ...],
+        beside: tuple[Beside, ...],
     ) -> None:
         self._snap, self._policy, self._waiting, self._now = snap, policy, waiting, now
-        self._beside = beside
         self._job = waiting.job
         wait = plan.wait_of(waiting, snap.unmet)
         self._reasons: tuple[Reason, ...] = () if wait is None else wait.reasons
+        self._beside = (*self._quotas(), *beside)
 
     def explain(
         self,
@@ -167,7 +179,8 @@ class _Answer:
             )
         state = State.HELD if self._job.held else State.QUEUED
         reasons = tuple(self._because(r) for r in self._reasons)
-        return Explanation(self._job.id, state, self._text(when, better, show_time), reasons, when, better)
+        text = self._text(when, better, show_time)
+        return Explanation(self._job.id, state, text, reasons, when, better, self._beside)
 
     def _starts_now(self, when: Estimate | None) -> bool:
         return when is not None and when.latest <= self._now
@@ -183,7 +196,7 @@ class _Answer:
     # --- In words -----------------------------------------------------------------------------------
 
     def _text(self, when: Estimate | None, better: tuple[Sooner, ...], show_time: ShowTime) -> str:
-        lines = [self._first_line(), *self._quota_lines(), *self._beside]
+        lines = [self._first_line(), *(one.line() for one in self._beside)]
         if when is not None:
             lines.append(when.text(show_time, self._follows(when, show_time)))
         for i, change in enumerate(better):
@@ -202,7 +215,7 @@ class _Answer:
         sentence = _named(reason.sentence(), self._job.id)
         return said(reason) if reason.infeasible else f"Waiting: {sentence}."
 
-    def _quota_lines(self) -> list[str]:
+    def _quotas(self) -> list[Beside]:
         """What its team owns and holds, for the first team above it that has a quota of what it asks."""
         tenancy, asked = self._snap.tenancy, self._waiting.asked.vector()
         refused = any(isinstance(r, QuotaReached) for r in self._reasons)
@@ -215,7 +228,7 @@ class _Answer:
                 held = sum((h for t, h in self._snap.held.items() if name in tenancy.path(t)), NOTHING)
                 used, all_of_it = _show(i, int(held.vector()[i])), _show(i, amount)
                 state = "full" if refused else "ok"
-                return [f"  {'quota':<9}{state:<6}{used} of {all_of_it} {_RESOURCES[i]} used by {name}"]
+                return [Beside("quota", state, f"{used} of {all_of_it} {_RESOURCES[i]} used by {name}")]
         return []
 
     def _follows(self, when: Estimate, show_time: ShowTime) -> str:

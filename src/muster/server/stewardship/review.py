@@ -21,6 +21,7 @@ from muster.model.events import Event
 from muster.model.job import Job, JobId
 from muster.model.message import Message
 from muster.model.plan import Action
+from muster.model.resources import NOTHING, Resources
 from muster.model.review import PersonSeen, ReviewClosed, ReviewListed, ReviewOpened, ReviewPostponed
 from muster.model.stewardship import EffortPaused, Subject, of_effort, of_job, split
 from muster.model.units import DAY, MINUTE, WEEK, show_seconds
@@ -357,6 +358,14 @@ class Reviewing:
                 gpus += projected(one.gpu_seconds_a_day, seconds)
                 cpus += projected(one.cpu_seconds_a_day, seconds)
         return gpus, cpus
+
+    def held_now(self) -> dict[JobId, Resources]:
+        """By what runs, arrays as one."""
+        held: dict[JobId, Resources] = {}
+        for one in self._service.fold.running.values():
+            unit = unit_of(one.job)
+            held[unit] = held.get(unit, NOTHING) + one.job.gang.asked()
+        return held
 
     def stops_at(self, item: Item) -> float | None:
         """When what is undefended will be stopped, as things are; by the wall. None: not at this review."""

@@ -1,7 +1,11 @@
 """What the API answers about reviews."""
 
+from collections.abc import Mapping
+
 import msgspec
 
+from muster.model.job import JobId
+from muster.model.resources import NOTHING, Resources
 from muster.model.stewardship import Defended
 from muster.model.units import MILLI
 from muster.server.stewardship.review import Reviewing, Seen
@@ -40,6 +44,9 @@ class ReviewItem(msgspec.Struct, kw_only=True):
     team: str
     purpose: str | None
     jobs: list[str]  # and arrays, the latest first
+    living: list[str]  # those of them that run or wait
+    gpus: float  # that it holds now
+    cpus: float
     stops: list[str]  # what is stopped at the close, unless it is defended
     stops_at: float | None  # when, if whoever answers for it was told in time
     told_at: float | None
@@ -93,23 +100,24 @@ class PastReviews(msgspec.Struct):
 def review_of(reviewing: Reviewing, seen: Seen) -> ReviewView:
     current, ahead = reviewing.reviews.current, reviewing.wall_ahead_seconds
     gpus, cpus = reviewing.recovered_seconds()
-    schedule = reviewing.rules.schedule
+    schedule, held = reviewing.rules.schedule, reviewing.held_now()
     return ReviewView(
         number=None if current is None else current.number,
         since=seen.since + ahead,
         opened_at=None if current is None else current.opened_at + ahead,
         closes_at=reviewing.closes_next(),
         schedule="off" if schedule is None else str(schedule),
-        items=[_item(item, reviewing) for item in seen.items],
+        items=[_item(item, reviewing, held) for item in seen.items],
         recovered_gpu_seconds=gpus,
         recovered_cpu_seconds=cpus,
     )
 
 
-def _item(item: Item, reviewing: Reviewing) -> ReviewItem:
+def _item(item: Item, reviewing: Reviewing, held: Mapping[JobId, Resources]) -> ReviewItem:
     current, ahead = reviewing.reviews.current, reviewing.wall_ahead_seconds
     told_at = None if current is None else current.listed.get(item.subject)
     is_foreign = item.foreign is not None
+    now = sum((held[one.job] for one in item.consumers if one.job in held), NOTHING)
     can_be_defended = item.is_undefended and bool(item.to_defend) and not is_foreign
     return ReviewItem(
         subject=item.subject,
@@ -121,6 +129,9 @@ def _item(item: Item, reviewing: Reviewing) -> ReviewItem:
         team=item.team,
         purpose=item.purpose,
         jobs=[one.job for one in item.consumers],
+        living=[one.job for one in item.consumers if one.is_living],
+        gpus=now.gpus_milli / MILLI,
+        cpus=now.cpus_milli / MILLI,
         stops=list(item.stops),
         stops_at=reviewing.stops_at(item),
         told_at=None if told_at is None else told_at + ahead,

@@ -5,6 +5,10 @@ from muster.web.pages.effort import EffortPage, EffortsPage
 from muster.web.pages.find import Find
 from muster.web.pages.home import Home
 from muster.web.pages.job import JobPage
+from muster.web.pages.queue import Queue
+from muster.web.pages.review import Review
+from muster.web.pages.reviews import Reviews
+from muster.web.pages.why import WhyPage
 from muster.web.sheet import Page
 
 
@@ -14,5 +18,9 @@ def pages_of(desk: Desk) -> tuple[Page, ...]:
         Page("/efforts", EffortsPage(desk), "Efforts", "e"),
         Page("/effort/{name}", EffortPage(desk)),
         Page("/job/{id}", JobPage(desk)),
+        Page("/queue", Queue(desk), "Queue", "q"),
+        Page("/review", Review(desk), "Review", "r"),
+        Page("/reviews", Reviews(desk)),
+        Page("/queue/why/{id}", WhyPage(desk)),
         Page("/find", Find(desk)),
     )

@@ -129,6 +129,32 @@ function morphChildren(old, made) {
 const alike = (old, made) =>
   old && old.nodeType === made.nodeType && old.nodeName === made.nodeName && !old.id ? old : null;
 
+// --- Parts that come later -------------------------------------------------------------------------------
+// <section id=… data-later=ADDRESS>: takes a moment to work out, so the page doesn't wait for it. It is the part
+// of the same id on the page at that address, to which a link leads as long as it isn't here.
+
+const AGAIN_MS = 30000; // it is worked out anew that often at most
+
+async function fetchLater(part) {
+  part.fetchedAt = performance.now();
+  part.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(part.dataset.later, { headers: { accept: "text/html" } });
+    const made = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+    if (made) morphChildren(part, made);
+  } catch {
+    // the link is still there
+  } finally {
+    part.removeAttribute("aria-busy");
+  }
+}
+
+for (const part of document.querySelectorAll("[data-later]")) fetchLater(part);
+document.addEventListener("muster:followed", () => {
+  for (const part of document.querySelectorAll("[data-later]:not([aria-busy])"))
+    if (performance.now() - part.fetchedAt > AGAIN_MS) fetchLater(part);
+});
+
 // --- Forms -----------------------------------------------------------------------------------------------
 
 document.addEventListener("submit", async (event) => {
