@@ -290,6 +290,30 @@ class Client:
         """What one job used over time, in minutes or hours."""
         return self.get(f"/jobs/{_id(job)}/use{query(asked)}")
 
+    def use_tree(self, **asked: object) -> "View":
+        """Held against used as a tree, ``by`` team, owner or purpose."""
+        return self.get("/use/tree" + query(asked))
+
+    def use_series(self, **asked: object) -> "View":
+        """Held and used over time, ``by`` team or owner."""
+        return self.get("/use/series" + query(asked))
+
+    def queue(self, **asked: object) -> "View":
+        """Who waits, in the order in which room is offered, and why."""
+        return self.get("/queue" + query(asked))
+
+    def timeline(self, **asked: object) -> "View":
+        """Who had which node or GPU (``by``), has it now, and will have it."""
+        return self.get("/timeline" + query(asked))
+
+    def stack(self, **asked: object) -> "View":
+        """What stands on what, of the place, a ``node``, or a ``job`` up to its processes."""
+        return self.get("/stack" + query(asked))
+
+    def story(self, job: str) -> "View":
+        """What has happened to a job, in lines."""
+        return self.get(f"/jobs/{_id(job)}/story")
+
     def digest(self, user: str | None = None, *, peek: bool = False) -> "View":
         """What needs an answer, and what has happened; with ``peek`` it stays new."""
         return self.get("/digest" + query({"user": user, "peek": peek or None}))

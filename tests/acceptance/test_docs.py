@@ -31,6 +31,7 @@ from muster.model.state import State, diagram
 from muster.server.answers import JobView
 from muster.server.routes import Routes
 from muster.server.seeing.routes import SeeingRoutes
+from muster.server.seeing.table import seeing_table
 from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.costs import CostRoutes
 from muster.server.stewardship.effort_routes import EffortRoutes
@@ -122,6 +123,7 @@ def test_every_route_is_in_the_reference_with_what_can_be_asked() -> None:
         *HindsightRoutes(None).table(),  # type: ignore[arg-type]
         *SeeingRoutes(None, None, Home()).table(),  # type: ignore[arg-type]
         *CostRoutes(*nobody).table(),  # type: ignore[arg-type]
+        *seeing_table(None),  # type: ignore[arg-type]
     ]
     for route in Routes(*[None] * 4, steward).table():  # type: ignore[arg-type]
         row = re.search(

@@ -6,9 +6,10 @@ from argparse import Namespace
 from muster.cli.hindsight import of_job
 from muster.cli.output import add_output, add_watch, shown, structured
 from muster.cli.parse import Parser, add_jobs
-from muster.cli.table import properties
+from muster.cli.table import painted, properties
+from muster.cli.text import one_line
 from muster.cli.views import amount, clock, size, span
-from muster.client import Client
+from muster.client import Client, Refused
 from muster.layout.ranges import fold
 from muster.model.units import show_count, show_seconds
 
@@ -23,6 +24,7 @@ muster show 12
 muster show 12_3 -o json
 muster show 12_[1-3]
 """
+_MOST_LINES = 12  # of a story
 
 
 def define(parser: Parser) -> None:
@@ -41,7 +43,30 @@ def run(given: Namespace) -> int:
 def _answer(client: Client, given: Namespace) -> str:
     views = [client.job(job) for job in given.jobs]
     said = structured(views[0] if len(views) == 1 else views, given.output)
-    return "\n\n".join(properties(_told(view)) for view in views) if said is None else said
+    return "\n\n".join(_whole(client, view) for view in views) if said is None else said
+
+
+def _whole(client: Client, view: "dict[str, Any]") -> str:
+    """What it is, and then what has happened to it."""
+    head = properties(_told(view))
+    return head if view.get("counts") else "\n".join([head, *_story(client, view["id"])])
+
+
+def _story(client: Client, job: str) -> "list[str]":
+    """Nothing, if the server is of a version that tells none."""
+    try:
+        lines = client.story(job)["lines"]
+    except Refused:
+        return []
+    now, shown = time.time(), lines if len(lines) <= _MOST_LINES else [lines[0], *lines[1 - _MOST_LINES :]]
+    left = len(lines) - len(shown)
+    title = painted("story", "dim") + (f"  ({left} more in between)" if left else "")
+    return ["", title, *(f"  {_line(one, now)}" for one in shown)]
+
+
+def _line(one: "dict[str, Any]", now: float) -> str:
+    said = ": ".join(filter(None, (one["by"], one["text"])))
+    return f"{painted(clock(one['at'], now), 'dim')}  {one['what']:<9}  {one_line(said)}".rstrip()
 
 
 def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":

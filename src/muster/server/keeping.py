@@ -5,7 +5,7 @@ At once if somebody waits for it; what only has to be remembered waits a moment 
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from muster.model.job import JobId
 from muster.server.looking import Looking
@@ -51,6 +51,11 @@ class Keeping(Looking, ABC):
         if over is not None:
             self._parcel.stateless.append(over)
         self.stir()
+
+    @property
+    def estimated(self) -> Collection[JobId]:
+        """Jobs that wait, and for whom a start was estimated since the server is up."""
+        return self._estimated
 
     def keep_token(self, token: Token) -> None:
         self._parcel.tokens.append(token)

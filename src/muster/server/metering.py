@@ -97,6 +97,11 @@ class Metering:
         gpus = () if self.node is None else self.node.gpus
         return next((gpu.metric for gpu in gpus if gpu.metric is not None), None)
 
+    @property
+    def minutes_kept_seconds(self) -> float:
+        """For how long minutes are kept, and not only their hours."""
+        return self._settings.retention.minutes_seconds
+
     def begin(self, now: float) -> None:
         for batch in self.ledger.catch_up(self._journal, now):
             self._journal.write(batch, _written)

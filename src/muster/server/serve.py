@@ -40,6 +40,7 @@ from muster.server.reports import Reports
 from muster.server.routes import Routes
 from muster.server.seeing.routes import SeeingRoutes
 from muster.server.seeing.seeing import Seeing
+from muster.server.seeing.table import seeing_table
 from muster.server.service import Service
 from muster.server.stewardship.steward import Steward
 from muster.server.trackers import makers
@@ -132,6 +133,7 @@ class _Server:
         beside = (
             *steward.table(self._commands),
             *SeeingRoutes(service, seeing, self._home).table(),
+            *seeing_table(service),
             *pages.routes(),
         )
         routes = Routes(service, self._commands, when, self._place, beside)

@@ -133,15 +133,15 @@ def interval(
     usual_end: float = math.inf,
 ) -> tuple[float, float]:
     """From when to when, at most until now. Without a begin: from the usual one, or the last day."""
-    end = min(now, usual_end if until is None else _moment(until, now))
+    end = min(now, usual_end if until is None else moment(until, now))
     usual_begin = end - DAY if usual_begin is None else usual_begin
-    begin = usual_begin if since is None else _moment(since, now)
+    begin = usual_begin if since is None else moment(since, now)
     if begin >= end:
         raise BadInput("there is nothing between since and until; since lies in the past, and before until")
     return begin, end
 
 
-def _moment(text: str, now: float) -> float:
+def moment(text: str, now: float) -> float:
     try:
         at = float(text)
     except ValueError:

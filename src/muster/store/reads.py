@@ -1,12 +1,12 @@
 """Looking things up in the store, from any thread. What was just handed over may not be there yet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Union
 
 import msgspec
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
-from muster.model.events import Event
+from muster.model.events import DeviceHealth, Event, NodeHealth, Placed
 from muster.model.job import JobId
 from muster.model.post import Settled
 from muster.model.review import ReviewOpened
@@ -14,8 +14,11 @@ from muster.model.stewardship import Defended
 from muster.store.hindsight_reads import HindsightReads
 from muster.store.report_reads import ReportReads
 from muster.store.rows import EndedJob, Estimate, Token
+from muster.store.seeing_reads import SeeingReads
 from muster.store.tables import blobs, estimates, events, jobs, tokens
 from muster.store.usage_reads import UsageReads
+
+_MANY = 500  # values in one question
 
 # Every kind that there is, so that none can be written and not be read.
 _KINDS = tuple(Event.__subclasses__())
@@ -23,7 +26,7 @@ assert {Defended, ReviewOpened, Settled} <= set(_KINDS)  # of people, of reviews
 decode_event: Callable[[bytes], Event] = msgspec.msgpack.Decoder(Union[_KINDS]).decode  # noqa: UP007
 
 
-class Reads(UsageReads, ReportReads, HindsightReads):
+class Reads(UsageReads, ReportReads, HindsightReads, SeeingReads):
     """The questions that the store answers."""
 
     def job(self, job_id: JobId) -> EndedJob | None:
@@ -62,6 +65,36 @@ class Reads(UsageReads, ReportReads, HindsightReads):
         """Everything that ever happened to a job, or to an array as a whole."""
         query = select(events.c.body).where(events.c.job == job_id).order_by(events.c.seq)
         return [decode_event(row[0]) for row in self._rows(query)]
+
+    def told_of(self, job_id: JobId, kinds: Collection[str], limit: int) -> tuple[list[Event], int]:
+        """What happened to a job of these kinds: the first, and the last so many; and how many there are."""
+        mine = (events.c.job == job_id, events.c.kind.in_(sorted(kinds)))
+        count = int(self._rows(select(func.count()).select_from(events).where(*mine))[0][0])
+        query = select(events.c.body).where(*mine)
+        rows = [*reversed(self._rows(query.order_by(events.c.seq.desc()).limit(limit)))]
+        if count > len(rows):
+            rows = [*self._rows(query.order_by(events.c.seq).limit(1)), *rows]
+        return [decode_event(row[0]) for row in rows], count
+
+    def nodes_of(self, wanted: Collection[JobId]) -> dict[tuple[JobId, int], tuple[str, ...]]:
+        """The nodes that each attempt of some jobs was placed on."""
+        found: dict[tuple[JobId, int], tuple[str, ...]] = {}
+        ids = sorted(wanted)
+        for i in range(0, len(ids), _MANY):
+            mine = (events.c.job.in_(ids[i : i + _MANY]), events.c.kind == Placed.__name__)
+            for row in self._rows(select(events.c.body).where(*mine)):
+                event = decode_event(row[0])
+                assert isinstance(event, Placed)
+                found[event.job, event.attempt] = tuple(dict.fromkeys(seat.node for seat in event.seats))
+        return found
+
+    def outages(self, limit: int) -> list[NodeHealth | DeviceHealth]:
+        """The latest of what nodes and GPUs were taken out of service, and brought back, in order."""
+        kinds = (NodeHealth.__name__, DeviceHealth.__name__)
+        mine = (events.c.job.is_(None), events.c.kind.in_(kinds))
+        query = select(events.c.body).where(*mine).order_by(events.c.seq.desc()).limit(limit)
+        found = (decode_event(row[0]) for row in reversed(self._rows(query)))
+        return [event for event in found if isinstance(event, NodeHealth | DeviceHealth)]
 
     def blob(self, key: str) -> bytes | None:
         found = self._rows(select(blobs.c.body).where(blobs.c.key == key))

@@ -10,7 +10,7 @@ one verdict, those before the last too, and that it has ended changes no entry.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -76,6 +76,17 @@ class Sums:
         group = KEYS.get(by) or self._verdicts(entry.job for entry, _ in found)
         cut = ((group(e), usage_of(e, s, since, until)) for e, s in found)
         return summed(chain(self._sums_within(by), cut))
+
+    def cut(self, living: Iterable[Entry], under_way: Iterable[Booked]) -> list[tuple[Entry, Usage]]:
+        """Those across an edge and those that live, each by itself, with what they held and used in it."""
+        entries = self._entries_cut() | self._not_written(living)
+        spent = self._spent(entries, under_way)
+        overlapping = (entry for entry in entries.values() if self._overlaps(entry))
+        return [(e, usage_of(e, spent[e.key], self._since, self._until)) for e in overlapping]
+
+    def within(self, *columns: ColumnElement[Any]) -> Sequence[Any]:
+        """Those that lie in it as a whole, each by itself; some columns of them."""
+        return self._ask(select(*columns).where(self._held_in, ~self._is_cut))
 
     # --- Those within -------------------------------------------------------------------------------
 
@@ -150,10 +161,8 @@ class Sums:
         """By minutes where all of an hour's are there, else by hours."""
         first, last = _hour_of(self._since), _hour_of(self._until)
         hours = {(key, start): some for key, start, some in self._rows(usage_hours, cut)}
-        edges = or_(
-            usage_minutes.c.start < first + HOUR_SECONDS,
-            usage_minutes.c.start >= min(last, self._rolled_up_to()),
-        )
+        begins = by_attempt(usage_minutes)
+        edges = or_(begins < first + HOUR_SECONDS, begins >= min(last, self._rolled_up_to()))
         minutes: defaultdict[tuple[Key, int], list[Piece]] = defaultdict(list)
         for key, start, some in self._rows(usage_minutes, cut, edges):
             minutes[key, _hour_of(start)].append((key, start, MINUTE_SECONDS, some))
@@ -170,7 +179,8 @@ class Sums:
         same = and_(table.c.job == usage_attempts.c.job, table.c.attempt == usage_attempts.c.attempt)
         columns = [column for column in table.c if column.name != "figures"]
         query: Select[Any] = select(*columns).join(usage_attempts, same).where(self._held_in, self._is_cut)
-        hours = starts_in(table, _hour_of(self._since), -_hour_of(-self._until))  # in whole hours
+        begins = by_attempt(table)
+        hours = (begins >= _hour_of(self._since), begins < -_hour_of(-self._until))  # whole ones
         for row in self._ask(query.where(*hours, *more)):
             key = (row.job, row.attempt)
             if key in cut:
@@ -181,6 +191,15 @@ class Sums:
         query = select(func.max(usage_hours.c.start)).where(usage_hours.c.start <= int(self._now))
         found = self._ask(query)[0][0]
         return 0 if found is None else int(found)
+
+
+def by_attempt(table: Table) -> ColumnElement[int]:
+    """When minutes or hours begin, as a sum, of which there is no index: they are looked for by attempt.
+
+    By time, those of all others would be read as well.
+    """
+    found: ColumnElement[int] = table.c.start + 0
+    return found
 
 
 def starts_in(table: Table, since: float, until: float) -> list[ColumnElement[bool]]:

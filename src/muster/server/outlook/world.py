@@ -140,7 +140,7 @@ def world_around(snap: Snapshot, policy: Policy, target: Waiting, now: float) ->
     needed = _needed(snap, target)
     if needed is None:
         return None
-    order = in_turn(snap, policy, _eligible(snap, now), now)
+    order = in_turn(snap, policy, eligible(snap, now), now)
     ahead, reached = [], False
     for waiting in itertools.islice(order, _AHEAD):
         reached = waiting.job.id == target.job.id
@@ -164,7 +164,7 @@ def in_turn(snap: Snapshot, policy: Policy, lanes: Lanes, now: float) -> Iterato
             turns.placed(waiting)
 
 
-def _eligible(snap: Snapshot, now: float) -> Lanes:
+def eligible(snap: Snapshot, now: float) -> Lanes:
     """The lanes, with those whose time has come."""
     due: dict[LaneKey, list[Waiting]] = {}
     for waiting in snap.ineligible.values():
