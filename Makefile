@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MLFLOW := .venv-mlflow
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench pictures clean $(MLFLOW)
+.PHONY: help up demo test check bench pictures clean $(MLFLOW)
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ $(VENV)/.dev: $(BIN)/muster
 
 up: $(BIN)/muster  ## install into .venv and run Muster here: queue, scheduler, local engine
 	$(BIN)/muster up
+
+demo: $(BIN)/muster  ## install into .venv and show a simulated site with a week behind it
+	$(BIN)/muster demo
 
 test: $(VENV)/.dev  ## install what the tests need and run them
 	$(BIN)/python -m pytest -n auto

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+import muster.demo
+from muster.demo.sites import stress_text
 from muster.layout.file import File, parse_layout
 from muster.model.errors import BadInput
 
-DELTA = Path(__file__).parent / "delta.yaml"
-NODES_PER_RACK, RACKS_PER_ROW = 10, 10
+DELTA = Path(muster.demo.__file__).parent / "delta.yaml"
 
 
 def one_sentence(error: BadInput) -> str:
@@ -22,24 +23,6 @@ def one_sentence(error: BadInput) -> str:
 
 def delta() -> File:
     return parse_layout(DELTA.read_text(), "delta.yaml")
-
-
-def stress_text(nodes: int = 2500, gpus: int = 4) -> str:
-    """A site of so many nodes, ten in a rack and ten racks in a row."""
-    racks = -(-nodes // NODES_PER_RACK)
-    rows = -(-racks // RACKS_PER_ROW)
-    abreast = f"[01-{RACKS_PER_ROW:02}]"
-    lines = [
-        "muster_layout: 1",
-        "site: stress",
-        f"kinds: {{big: {{u: 4, cores: 64, ram: 512G, gpus: {{model: A100, count: {gpus}, mem: 80G}}}}}}",
-        "racks:",
-        *(f'  - {{name: "R{row:03}{abreast}", row: "{row}", units: 48}}' for row in range(rows)),
-        "place:",
-        f'  - {{nodes: "n[00001-{nodes:05}]", kind: big, racks: "R[000-{rows - 1:03}]{abreast}",',
-        f"     per_rack: {NODES_PER_RACK}}}",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def stress(nodes: int = 2500, gpus: int = 4) -> File:

@@ -52,6 +52,7 @@ GROUPS = {
         "up": "start the server",
         "down": "stop the server; jobs go on",
         "token": "make a token for someone who comes over the network",
+        "demo": "a simulated site to look around in",
         "simulate": "what would a policy do with these jobs?",
         "completion": "completion of verbs, options, jobs and nodes for your shell",
     },

@@ -59,6 +59,8 @@ def _greet(home: Home, where: str) -> None:
     from muster import __version__
 
     print(f"Muster {__version__} is up: {where}", flush=True)
+    if "http" in where:
+        print("Pages: 'muster web' prints a link that signs you in.", flush=True)
     print(f"Home: {home.path}. Stop with Ctrl-C or 'muster down'; jobs go on.", flush=True)
     if "MUSTER_HOME" not in os.environ and home.path != Home().path:
         print(f"Elsewhere: export MUSTER_HOME={home.path}", flush=True)

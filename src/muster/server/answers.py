@@ -414,7 +414,7 @@ class Health(msgspec.Struct):
     running: int
     uptime_seconds: float
     trouble: str | None = None
-    simulated: bool = False  # nothing of it is real
+    simulated: bool = False  # nothing here is real: nodes, people, jobs
 
 
 class Token(msgspec.Struct):

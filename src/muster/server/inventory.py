@@ -15,7 +15,7 @@ from muster.home import Home
 from muster.model.errors import BadInput, UnknownChoice
 from muster.model.events import DeviceHealth, NodeHealth
 from muster.model.job import JobId
-from muster.model.node import Device
+from muster.model.node import Device, Node
 from muster.model.resources import NOTHING, Resources
 from muster.model.tenancy import Quota
 from muster.model.units import DAY, MILLI
@@ -28,6 +28,8 @@ from muster.server.service import Service
 from muster.server.upkeep import draining, resuming
 from muster.steward.oversized import Oversized
 from muster.store.rows import Token
+
+SIMULATED = "sim"  # the engine of which nothing is real
 
 
 class Place:
@@ -55,9 +57,6 @@ class Place:
                 held[seat.node] = held.get(seat.node, NOTHING) + part
                 jobs.setdefault(seat.node, set()).add(running.job.id)
         limits = [_grant(grant) for grant in self._service.engine.grants_here()]
-        metering = self._service.metering
-        reading = None if metering is None else metering.node
-        shown = {} if reading is None else {gpu.index: gpu for gpu in reading.gpus}
         return answers.Nodes(
             [
                 answers.NodeView(
@@ -67,7 +66,7 @@ class Place:
                     cpus=node.cpus_milli / MILLI,
                     memory_bytes=node.memory_bytes,
                     disk_bytes=node.disk_bytes,
-                    devices=[_device(device, shown.get(g)) for g, device in enumerate(node.devices)],
+                    devices=self._devices(node),
                     held=_amounts(held.get(node.name, NOTHING)),
                     jobs=len(jobs.get(node.name, ())),
                     limits=limits,
@@ -75,6 +74,12 @@ class Place:
                 for node in fold.nodes.values()
             ]
         )
+
+    def _devices(self, node: Node) -> list[answers.DeviceView]:
+        metering = self._service.metering
+        reading = None if metering is None else metering.reading_of(node.name)
+        shown = {} if reading is None else {gpu.index: gpu for gpu in reading.gpus}
+        return [_device(device, shown.get(g)) for g, device in enumerate(node.devices)]
 
     async def drain(self, person: Person, name: str, device: int | None, because: str) -> answers.NodeView:
         """Nothing new starts there; what runs goes on."""
@@ -163,11 +168,11 @@ class Place:
             home=str(self._home.path),
             store=self._store,
             engine=service.engine.name,
+            simulated=service.engine.name == SIMULATED,
             waiting=service.fold.waiting_count,
             running=service.fold.running_count,
             uptime_seconds=time.monotonic() - self._since,
             trouble=service.journal.sick or (service.post.trouble if service.post else None),
-            simulated=service.engine.name == "sim",
         )
 
     async def new_token(self, person: Person, user: str, role: str, days: float) -> answers.Token:

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from muster.model.job import Job, JobId
 from muster.model.ledger import devices_of
 from muster.model.snapshot import Running
 from muster.model.state import State
-from muster.model.units import MINUTE
+from muster.model.units import MILLI, MINUTE
 from muster.model.usage import AtEnd, NodeReading, Reading, Sample
 from muster.monitor.lately import Lately
 from muster.monitor.ledger import Ledger
@@ -71,6 +71,7 @@ class Metering:
         self.ledger = Ledger()
         self.signs = Signs(home, self._engine.now)
         self.node: NodeReading | None = None
+        self.nodes: Mapping[str, NodeReading] = {}  # where there are several
         self.newest: dict[Key, Sample] = {}
         self.reported: dict[JobId, dict[str, float]] = {}  # the last values of those that run
         self.caught_up = False  # whether the store has all of the ledger that was found at the start
@@ -90,6 +91,10 @@ class Metering:
     def silent(self) -> dict[str, float]:
         """Meters that do not answer, and since when."""
         return self._meters.silent
+
+    def reading_of(self, node: str) -> NodeReading | None:
+        """What the last look has shown of a node."""
+        return self.nodes.get(node) if self.nodes else self.node
 
     @property
     def gpu_metric(self) -> str | None:
@@ -173,6 +178,8 @@ class Metering:
 
     def _look(self) -> None:
         """Start a look, unless the last one is still under way."""
+        cpus = sum(node.cpus_milli for node in self._fold.nodes.values()) / MILLI
+        self._cpus = max(self._cpus, cpus)  # an attempt may sit on other machines, and on several
         running = [r for r in self._fold.running.values() if r.state in _METERED]
         located = self._engine.locate([(r.job.id, r.attempt) for r in running])
         attended = tuple(
@@ -196,6 +203,7 @@ class Metering:
         if readings is None:
             return
         before, self.node = self.node, readings.node
+        self.nodes = readings.nodes
         for reading in readings.readings:
             self._take(reading)
         if self.after_a_look is not None:

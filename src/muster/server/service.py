@@ -288,7 +288,7 @@ class Service(Keeping):
             self.recent[view.id] = view
             if len(self.recent) > _RECENT:
                 self.recent.popitem(last=False)
-            self._parcel.ended.append(_row(view))
+            self._parcel.ended.append(ended_row(view))
 
     def _judge(self, view: JobView, running: Running, event: Exited) -> None:
         """Why it failed, how well it used what it held; and what it used is remembered."""
@@ -566,7 +566,8 @@ def _last_word(running: Running) -> Action:
     return Stop(job_id, attempt, because)
 
 
-def _row(view: JobView) -> EndedJob:
+def ended_row(view: JobView) -> EndedJob:
+    """A job that has ended, as the store keeps it."""
     assert view.ended_at is not None
     return EndedJob(
         id=view.id,

@@ -172,15 +172,21 @@ class Watching:
         return (max(share, seat.shape.gpu_memory_bytes),) * count
 
     def _consequences(self, step: Step, now: float) -> Iterator[tuple[Event, *tuple[Action, ...]]]:
-        finding, said = step.finding, step.sentence()
-        job, attempt = step.attempt
-        number = step.number if isinstance(step, Warn) else 0
-        what = (finding.kind, _ACTS[type(step)], said, number, finding.devices, finding.whole)
-        yield (Found(now, job, attempt, *what),)
+        found = consequence_of(step, now)
+        job, attempt, said = found.job, found.attempt, found.sentence
+        yield (found,)
         if isinstance(step, StopIt):
             yield Stopping(now, job, attempt, said), Stop(job, attempt, said)
         elif isinstance(step, SuspendIt):
             yield Suspended(now, job, attempt), Suspend(job, attempt)
+
+
+def consequence_of(step: Step, now: float) -> Found:
+    """The fact that something was found, and what is done about it."""
+    finding, (job, attempt) = step.finding, step.attempt
+    number = step.number if isinstance(step, Warn) else 0
+    what = (finding.kind, _ACTS[type(step)], step.sentence(), number, finding.devices, finding.whole)
+    return Found(now, job, attempt, *what)
 
 
 def _handled(findings: Iterable[tuple[Found, ...]]) -> Iterator[Handled]:

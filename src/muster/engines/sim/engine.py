@@ -98,11 +98,14 @@ class SimEngine:
         run_seconds: Mapping[JobId, float],
         *,
         outages: Iterable[Outage] = (),
+        exits: Mapping[JobId, tuple[Outcome, int | None]] | None = None,
         enforce_limits: bool = False,
         start_at: float = 0.0,
     ) -> None:
+        """``exits``: how those end, and with which code, that do not succeed."""
         self._nodes = {n.name: n for n in nodes}
         self._run_seconds = run_seconds
+        self._exits = {} if exits is None else exits
         self._enforce_limits = enforce_limits
         self._now = start_at
         self._serial = 0
@@ -152,6 +155,10 @@ class SimEngine:
         """Something that people will do, at the time the event says."""
         self._script(event, _ARRIVING)
 
+    def learn(self, job: Job) -> None:
+        """A job that was submitted elsewhere, such as a member of an array."""
+        self._tasks[job.id] = _Task(job, self._run_seconds[job.id])
+
     def _plan_outage(self, outage: Outage) -> None:
         self._node(outage.node)
         self._script(NodeHealth(outage.at, outage.node, Health.DOWN), _NODE)
@@ -175,7 +182,7 @@ class SimEngine:
 
     def _happens(self, event: Event, attempt: _Attempt | None) -> Iterable[Event]:
         if isinstance(event, Submitted):
-            self._tasks[event.job.id] = _Task(event.job, self._run_seconds[event.job.id])
+            self.learn(event.job)
         elif isinstance(event, Withdrawn):
             return self._withdraw(event)
         elif isinstance(event, NodeHealth):
@@ -203,7 +210,8 @@ class SimEngine:
         number, job_id = attempt.number, task.job.id
         if self._enforce_limits and limit is not None and lasts > limit:
             return Exited(self._now + limit, job_id, number, Outcome.TIMEOUT)
-        return Exited(self._now + lasts, job_id, number, Outcome.SUCCEEDED, 0)
+        outcome, code = self._exits.get(job_id, (Outcome.SUCCEEDED, 0))
+        return Exited(self._now + lasts, job_id, number, outcome, code)
 
     def _evict(self, task: _Task, attempt: _Attempt, because: str) -> None:
         """Leaving takes as long as saving does."""

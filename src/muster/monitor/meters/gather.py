@@ -41,6 +41,7 @@ class Readings(msgspec.Struct, frozen=True):
 
     readings: tuple[Reading, ...]  # in the order in which they were asked for
     node: NodeReading
+    nodes: Mapping[str, NodeReading] = {}  # by name, where there are several; else ``node`` is all there is
 
 
 class Meters:
