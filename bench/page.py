@@ -122,7 +122,7 @@ def _demo(site: str) -> Iterator[tuple[str, str, float]]:
                 command, stdout=out, stderr=out, env={**os.environ, "PYTHONUNBUFFERED": "1"}
             )
         try:
-            while not (home := re.search(r"MUSTER_HOME=(\S+)", log.read_text())):
+            while not (home := re.search(r"MUSTER_HOME=([^\s;]+)", log.read_text())):
                 if running.poll() is not None:
                     raise RuntimeError(f"the demonstration did not start: {log.read_text()[-500:]}")
                 time.sleep(0.02)

@@ -94,5 +94,5 @@ def _demo(name: str) -> Iterator[World]:
 
 def _said(log: Path) -> World | None:
     text = log.read_text()
-    url, home = re.search(r"http://[\d.]+:\d+", text), re.search(r"MUSTER_HOME=(\S+)", text)
+    url, home = re.search(r"http://[\d.]+:\d+", text), re.search(r"MUSTER_HOME=([^\s;]+)", text)
     return None if url is None or home is None else World(url[0], Path(home[1]))

@@ -63,6 +63,7 @@ def _tell_link(home: "Home") -> None:
     from muster.client import Client
 
     with Client(home=home.path) as client:
-        (link,) = client.web_link()["urls"]
-    print(f"In a browser:  {link}", flush=True)
-    print("(good once, for ten minutes; in that terminal, muster web makes another)", flush=True)
+        links = client.web_link()["urls"]
+    for link in links:
+        print(f"In a browser:  {link}")
+        print("(good once, for ten minutes; in that terminal, muster web makes another)", flush=True)

@@ -35,7 +35,7 @@ _FOREIGN = ("gpub001", 0)  # where somebody's process sits that Muster has not s
 class Demo(msgspec.Struct, frozen=True):
     """What is asked for."""
 
-    http: Address
+    http: Address | None
     site: Site = "delta"
     seed: int = 1
     speed: float = 1.0
