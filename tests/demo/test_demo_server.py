@@ -28,7 +28,7 @@ class Demo:
         self.said = ""
         for line in self.process.stdout:
             self.said += line
-            if "Ctrl-C" in line:
+            if "(good once" in line:
                 break
         found = re.search(r"MUSTER_HOME=([^;]+);", self.said)
         assert found, self.said

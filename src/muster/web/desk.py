@@ -32,7 +32,7 @@ class Desk:
         """What every page says: where this is, how it is, and what somebody has to answer."""
         return {
             "health": await self.get(person, "/health"),
-            "server": self.ground.config().server.name or platform.node(),
+            "server": self.ground.config().server.name or self.seeing.layout().site or platform.node(),
             "questions": self._api.questions_of(person),
             "pulse": self.live.pulse(),
         }

@@ -1,6 +1,7 @@
 """``/``: what is mine, and what must I answer today?"""
 
 import asyncio
+from urllib.parse import quote
 
 import msgspec
 
@@ -39,6 +40,7 @@ class Home:
             sentence=_sentence(mine),
             data=mine,
             table=Table(_COLUMNS, [_row(view) for view in jobs]),
+            more={"links": {one.number: _page_of(one.about) for one in mine.digest.questions}},
         )
 
     async def _gathered(self, person: Person) -> Mine:
@@ -53,6 +55,13 @@ class Home:
         waiting = [view for view in living.jobs if view.started_at is None and view.state is not State.ENDED]
         own = [effort for effort in efforts.efforts if person.is_called(effort.owner)]
         return Mine(digest, running, waiting, past.jobs, own)
+
+
+def _page_of(about: str) -> str | None:
+    """Where a question is answered; none: it is about neither a job nor an effort."""
+    kind, _, name = about.partition(":")
+    page = {"job": "job", "array": "job", "effort": "effort"}.get(kind)
+    return f"/{page}/{quote(name, safe='')}" if page and name else None
 
 
 def _sentence(mine: Mine) -> str:

@@ -20,7 +20,7 @@ from muster.web.pictures import bar, spark
 from muster.web.sheet import Cell, Sheet, Table, Visit
 from muster.web.standing import may_act
 
-_FEW, _MANY = 100, 2000
+_FEW, _MANY = 24, 2000
 _LATEST = 5  # of those that are closed
 _MOST_LETTERS = 200
 _COLUMNS = (
@@ -93,7 +93,9 @@ class Review:
             self._desk.get(person, "/review"), self._desk.get(person, "/reviews")
         )
         chosen = [one for one in enumerate(review.items, 1) if self._is_asked(one[1], asked, person)]
-        listed = chosen[: _MANY if asked.all else _FEW]
+        chosen.sort(key=lambda one: not one[1].stops)  # what is to be answered first; of those, the largest
+        asked_for = sum(bool(item.stops) for _, item in chosen)
+        listed = chosen[: _MANY if asked.all else min(_MANY, max(_FEW, asked_for))]
         rules = self._desk.ground.config().review
         return Sheet(
             template="review.html",
