@@ -28,7 +28,7 @@ from bench.quarter_people import (
 from bench.quarter_run import Stage, Track
 from muster.model.charter import Charter, Verdict
 from muster.model.events import Event, Stopping, Submitted
-from muster.model.job import JobId
+from muster.model.job import Job, JobId
 from muster.model.plan import Action, Stop
 from muster.model.units import MINUTE, WEEK
 from muster.server.stewardship.ending import end
@@ -73,6 +73,12 @@ class Stewarding:
         self._facts.append(event)
         for action in actions:
             self.stage.engine.act(action)
+
+    def reaches(self, job: Job) -> bool:
+        return job.adopted is None
+
+    def order(self, action: Action) -> None:
+        self.stage.engine.act(action)
 
     def expects(self) -> bool:
         return bool(self._due)

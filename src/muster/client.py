@@ -165,6 +165,10 @@ class Client:
         """Answer from now on for a job whose owner has left."""
         return self.act(job, "take", {"because": because} if because else None)
 
+    def adopt(self, job: str, options: "Mapping[str, object]") -> "View":
+        """Give a job that others submitted elsewhere a charter, and somebody who answers for it."""
+        return self.act(job, "adopt", {"options": {k: v for k, v in options.items() if v is not None}})
+
     def review(self) -> "View":
         """What consumes, by whom, defended or not; what stops when."""
         return self.get("/review")
@@ -185,7 +189,7 @@ class Client:
         """A job, an array or an effort goes on: why, and until when. ``more`` of its charter may change."""
         given = {key: value for key, value in more.items() if value is not None}
         body = {"because": because, "until": until, **given}
-        is_job = all(c in "0123456789_[]-," for c in what)
+        is_job = all(c in "0123456789_[]-," for c in what.removeprefix("s") or what)
         return self.post(f"/jobs/{_id(what)}/defend" if is_job else f"/efforts/{_effort(what)}/defend", body)
 
     def revive(self, job: str, *, because: str = "", until: str | None = None) -> "View":

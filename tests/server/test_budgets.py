@@ -95,6 +95,12 @@ class Place:
         for listener in list(self.listeners):
             listener(event)
 
+    def reaches(self, job: Job) -> bool:
+        return job.adopted is None
+
+    def order(self, action: Action) -> None:
+        self.actions.append(action)
+
     def submit(
         self, job: JobId, *, budget: str | None = None, until: float | None = None, **more: object
     ) -> None:

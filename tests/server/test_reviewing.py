@@ -76,6 +76,12 @@ class Clocked:
         self.events.append(event)
         self.actions += actions
 
+    def reaches(self, job: Job) -> bool:
+        return job.adopted is None
+
+    def order(self, action: Action) -> None:
+        self.actions.append(action)
+
     def members_of(self, job_id: JobId) -> list[Record]:
         found = (r for j, r in self.fold.records.items() if j == job_id or j.startswith(f"{job_id}_"))
         return [record for record in found if record.outcome is None]

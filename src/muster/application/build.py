@@ -70,7 +70,7 @@ def build(
         begin_at=asked.begin_at,
         after=_dependencies(asked),
         checkpoint=asked.checkpoint,
-        charter=_charter(asked, owner, now),
+        charter=charter_of(asked, owner, now),
         held=asked.held or False,
         effort=asked.effort,
         retries=asked.retries or 0,
@@ -159,7 +159,7 @@ def _dependencies(asked: Asked) -> tuple[Dependency, ...]:
     return tuple(dict.fromkeys(Dependency(job, after) for jobs, after in said for job in jobs or ()))
 
 
-def _charter(asked: Asked, owner: str, now: float) -> Charter:
+def charter_of(asked: Asked, owner: str | None, now: float) -> Charter:
     if asked.until is not None and asked.until <= now:
         raise BadInput("until: that date has passed; write one that is still to come")
     return Charter(

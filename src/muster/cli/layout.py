@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """The map of racks, nodes and GPUs: layout.yaml, laid over what can be found on this machine.
 
-discover  writes what is found here, as a layout
+discover  writes what is found here, as a layout; with --from slurm, the nodes of the cluster and the
+          switches that its topology names
 show      draws a layout: that of Muster's home over what is found here, or a FILE, by itself unless it
           names this machine
 check     says what is wrong in it (exit 1), or doubtful
@@ -31,6 +32,7 @@ import    makes a layout of a database of RacksDB (YAML) or of what NetBox answe
 No server is needed."""
 _EXAMPLES = """
 muster layout discover > layout.yaml
+muster layout discover --from slurm > layout.yaml
 muster layout show
 muster layout show delta.yaml -o json
 muster layout check layout.yaml
@@ -55,6 +57,9 @@ def define(parser: Parser) -> None:
     parser.add_argument(
         "--role", metavar="ROLE", help="of import: only NetBox's devices of this role are nodes"
     )
+    parser.add_argument(
+        "--from", dest="source", choices=("here", "slurm"), help="of discover: what is asked (default: here)"
+    )
     add_output(parser, "table", "json", "yaml")
 
 
@@ -68,6 +73,8 @@ def run(given: Namespace) -> int:
         raise Usage(f"{what} takes {many} (see 'muster layout --help')")
     if given.role is not None and what != "import":
         raise Usage("--role goes with import (see 'muster layout --help')")
+    if given.source is not None and what != "discover":
+        raise Usage("--from goes with discover (see 'muster layout --help')")
     doing = {"discover": _discover, "show": _show, "check": _check, "diff": _diff, "import": _import}
     return doing[what](given)
 
@@ -79,11 +86,34 @@ def _discover(given: Namespace) -> int:
     from muster.layout.discover import discover_here
     from muster.layout.write import as_file, sources, to_yaml
 
+    if given.source == "slurm":
+        return _discover_slurm(given)
     found = discover_here()
     if given.output == "json":
         print(structured(_plain(found), "json"))
     else:
         print(to_yaml(as_file(found, found.name), [f"Found on {found.name}.", *sources(found)]), end="")
+    return 0
+
+
+def _discover_slurm(given: Namespace) -> int:
+    """The cluster that Slurm's commands show here. In which rack a node stands, Slurm does not know."""
+    from muster.engines.slurm.client import Slurm
+    from muster.engines.slurm.shape import SOURCE, node_of, read_topology, switch_of
+    from muster.layout.found import found_by
+    from muster.layout.write import as_one_file, to_yaml
+
+    slurm = Slurm()
+    switches = switch_of(read_topology(slurm.topology()))
+    found = [found_by(SOURCE, node_of(one, switches, slurm.notices)) for one in slurm.nodes()]
+    if given.output == "json":
+        print(structured([_plain(one) for one in found], "json"))
+        return 0
+    said = (
+        "Found by Slurm: cores and ram are what it gives to jobs.",
+        "In which racks they stand: racks, per_rack.",
+    )
+    print(to_yaml(as_one_file(found, "slurm"), said), end="")
     return 0
 
 

@@ -25,6 +25,7 @@ GROUPS = {
         "suspend": "freeze running jobs",
         "resume": "let suspended jobs go on",
         "take": "answer for jobs whose owner has left",
+        "adopt": "say what jobs are for that others submitted to Slurm, and who answers",
     },
     "Looking": {
         "ps": "the queue: what runs, what waits, and why",

@@ -69,6 +69,12 @@ def _line(one: "dict[str, Any]", now: float) -> str:
     return f"{painted(clock(one['at'], now), 'dim')}  {one['what']:<9}  {one_line(said)}".rstrip()
 
 
+def _adopted(view: "dict[str, Any]") -> str | None:
+    """Whose queue it was found in, and what it is called there."""
+    engine = view.get("adopted")
+    return None if engine is None else f"from {engine.capitalize()}, where it is {view['id'][1:]}"
+
+
 def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
     now = time.time()
     asked = [show_count(view["gpus"], "GPU") if view["gpus"] else "", show_count(view["cpus"], "cpu")]
@@ -78,6 +84,7 @@ def _told(view: "dict[str, Any]") -> "list[tuple[str, object]]":
         ("job", f"{view['id']} {view['name']}"),
         ("state", _state(view)),
         ("reason", view["reason"]),
+        ("adopted", _adopted(view)),
         ("for", view["purpose"] or "(nobody said)"),
         ("effort", view.get("effort")),
         ("owner", f"{view['owner']} in {view['team']}" if view["team"] else view["owner"]),

@@ -19,9 +19,11 @@ _STARTS_WITHIN_SECONDS = 60.0
 
 def define(parser: "Parser") -> None:
     parser.describe(
-        "Run the Muster server on this machine: queue, scheduler and local engine, in the foreground. "
+        "Run the Muster server on this machine, in the foreground: queue and scheduler, over this machine "
+        "itself or over a cluster that Slurm runs. "
         "Jobs outlive it: stopping or killing the server touches none of them.",
-        "muster up\nmuster up --detach\nmuster up --http 0.0.0.0:7777\nmuster up --store postgresql://muster@db/muster",
+        "muster up\nmuster up --detach\nmuster up --engine slurm --observe\nmuster up --http 0.0.0.0:7777\n"
+        "muster up --store postgresql://muster@db/muster",
     )
     parser.add_argument(
         "--http",
@@ -32,6 +34,14 @@ def define(parser: "Parser") -> None:
         "--store", metavar="URL", help="where the journal is kept (default: SQLite in the home)"
     )
     parser.add_argument("--home", metavar="DIR", help="where state lives (default: MUSTER_HOME)")
+    parser.add_argument(
+        "--engine", choices=("local", "slurm"), help="what runs the jobs (default: as configured, or local)"
+    )
+    parser.add_argument(
+        "--observe",
+        action="store_true",
+        help="with slurm: look at everybody's jobs, and change nothing there",
+    )
     parser.add_argument("--detach", action="store_true", help="return once it answers")
 
 
@@ -41,15 +51,16 @@ def run(given: "argparse.Namespace") -> int:
         return _detached(home)
     import logging
 
+    import msgspec
+
     from muster.server.config import read_config
     from muster.server.config_values import parse_address
     from muster.server.serve import Settings, serve
     from muster.web.site import Site
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s muster: %(message)s", datefmt="%H:%M:%S")
-    settings = Settings(store=given.store)
-    if given.http is not None:
-        settings = Settings(parse_address(given.http), given.store)
+    http = msgspec.UNSET if given.http is None else parse_address(given.http)
+    settings = Settings(http, given.store, given.engine, given.observe)
     config = read_config(home.configuration)
     serve(home, config, settings, lambda where: _greet(home, where), pages=Site)
     return 0

@@ -18,7 +18,7 @@ The life of an attempt, as the engine tells it:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -26,6 +26,7 @@ from muster.model.events import Event
 from muster.model.job import Job, JobId
 from muster.model.node import Node
 from muster.model.plan import Action
+from muster.model.state import State
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     gangs: bool = True
     virtual_time: bool = False  # time passes only in ``observe``
     lines_up: bool = False  # a start may name whom it comes behind: it waits until that attempt has left
+    starts: bool = True  # if not, it only observes: there is nothing to decide
 
 
 class Engine(Protocol):
@@ -122,4 +124,42 @@ class Host(Engine, Protocol):
 
     def close(self) -> None:
         """Leave; jobs go on."""
+        ...
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What was written down of a job that was adopted and has not ended."""
+
+    job: Job
+    state: State
+    attempt: int
+    since: float  # it sits, or waits again
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """A host that is not Muster's alone: it has a queue and users of its own, whose jobs are adopted."""
+
+    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node]) -> None:
+        """What was written down so far. Once, before anything else; facts are told from there on."""
+        ...
+
+    def takes_jobs(self) -> str | None:
+        """None if jobs can be handed to it, or a sentence why not."""
+        ...
+
+    def waits_because(self, job: JobId) -> str | None:
+        """Why a job waits in its queue, in words; None: it does not say."""
+        ...
+
+    def out_of_reach(self, job: Job) -> str | None:
+        """None if it would let us stop this adopted job, or a sentence why not."""
+        ...
+
+    def drain(self, node: str, because: str) -> None:
+        """Let nothing new start on a node. Blocks; raises what is in the way."""
+        ...
+
+    def undrain(self, node: str) -> None:
+        """Let a node take jobs again. Blocks; raises what is in the way."""
         ...

@@ -4,14 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from muster.layout.file import EACH_RACK, VERSION, File, GroupLine, PlaceLine, RackLine
 from muster.layout.parts import (
     CORES,
+    CPUS,
     GPU_MEMORY,
     GPU_MODEL,
     GPUS,
+    MEMORY,
     RAM,
+    SWITCH,
     Found,
     Gpus,
     Kind,
@@ -46,8 +50,30 @@ def as_file(found: Found, site: str) -> File:
             _whole(values.get(GPU_MEMORY)),
             numa if len(numa) == len(found.gpus) else (),
         )
-    kind = Kind(found.name, cores=_whole(values.get(CORES)), ram_bytes=_whole(values.get(RAM)), gpus=gpus)
+    cores, ram = values.get(CORES, values.get(CPUS)), values.get(RAM, values.get(MEMORY))
+    kind = Kind(found.name, cores=_whole(cores), ram_bytes=_whole(ram), gpus=gpus)
     return File(site=site, kinds=(kind,), place=(PlaceLine((found.name,), kind.name),))
+
+
+def as_one_file(found: Sequence[Found], site: str) -> File:
+    """Many nodes, those alike under one kind, below the switches that they are said to be below."""
+    kinds: dict[Kind, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for one in found:
+        (kind,) = as_file(one, site).kinds
+        kinds.setdefault(replace(kind, name=""), []).append(one.name)
+        switch = next((fact.value for fact in one.facts if fact.about == SWITCH), None)
+        if isinstance(switch, str):
+            below.setdefault(switch, []).append(one.name)
+    named = [
+        (replace(kind, name=f"kind-{number}"), nodes) for number, (kind, nodes) in enumerate(kinds.items(), 1)
+    ]
+    return File(
+        site=site,
+        kinds=tuple(kind for kind, _ in named),
+        place=tuple(PlaceLine(tuple(nodes), kind.name) for kind, nodes in named),
+        groups=tuple(GroupLine((switch,), nodes=tuple(nodes)) for switch, nodes in below.items()),
+    )
 
 
 def sources(found: Found) -> Iterator[str]:

@@ -171,6 +171,7 @@ class Job(msgspec.Struct, frozen=True):
     effort: str | None = None  # the larger work that it is part of
     metrics: Metrics | None = None  # where it tells how it is doing; None: nobody said, so ``auto``
     revives: JobId | None = None  # whose work it goes on with, and whose checkpoints it has
+    adopted: str | None = None  # the engine in whose queue it was found, where Muster did not submit it
 
 
 def single(

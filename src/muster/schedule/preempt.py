@@ -121,7 +121,7 @@ class Evictions:
     def next_opening(self) -> float | None:
         """When the next running job ceases to be protected."""
         protected = self._policy.protected_seconds
-        ends = (r.placed_at + protected for r in self._snap.running.values())
+        ends = (r.placed_at + protected for r in self._snap.running.values() if not r.job.adopted)
         return min((at for at in ends if at > self._now), default=None)
 
     def cost(self, victim: Running) -> float:
@@ -149,6 +149,8 @@ class Evictions:
 
     def _open_to_eviction(self) -> Iterable[Running]:
         for r in self._snap.running.values():
+            if r.job.adopted is not None:  # it is not Muster's to move
+                continue
             if r.state is State.RUNNING and r.elapsed(self._now) >= self._policy.protected_seconds:
                 yield r
 

@@ -66,7 +66,7 @@ class _Rotation(Offers):
         self.seated: list[JobId] = []  # who runs from now on
 
     def evictable(self, running: Running) -> bool:
-        ready = running.state in (State.RUNNING, State.STARTING)
+        ready = running.state in (State.RUNNING, State.STARTING) and running.job.adopted is None
         return ready and running.elapsed(self.now) >= self.policy.protected_seconds
 
     def enter(self, contenders: list[Contender]) -> None:

@@ -123,6 +123,7 @@ class JobView(msgspec.Struct):
     findings: list[str] = []  # what the steward has found of it
     budget: BudgetView | None = None  # of the job itself; of a member its array's
     review: str | None = None  # that nobody defends it, and when that is decided
+    adopted: str | None = None  # the engine in whose queue it was found, where Muster did not submit it
     hindsight: JobHindsight | None = None  # of one that has ended; told when it is asked for by itself
 
 

@@ -40,10 +40,11 @@ from muster.server.trackers import check_tracker
 from muster.steward.passing import Judgement
 from muster.store.records import Record, meets
 
+_STOPPED = "stopped"
 _MOST_INTERNED = 10_000
 _MOST_ENVIRONMENTS = 1000  # at hand
 
-Step = tuple[Event, *tuple[Action, ...]]
+Step = tuple[Event | None, *tuple[Action, ...]]  # without an event: the engine tells what comes of it
 
 
 class Commands:
@@ -92,6 +93,12 @@ class Commands:
         if self._service.journal.sick is not None:
             raise StoreTrouble(self._service.journal.sick)
 
+    def _check_takes_jobs(self) -> None:
+        shared = self._service.shared
+        why_not = None if shared is None else shared.takes_jobs()
+        if why_not is not None:
+            raise IllegalTransition(why_not)
+
     def _keep(self, environment: dict[str, str]) -> None:
         """Under a key that follows from it: most submissions share one."""
         key = _key_of(environment)
@@ -115,6 +122,8 @@ class Commands:
         """
         service = self._service
         now = service.now()
+        if not only_look:
+            self._check_takes_jobs()
         built = build(
             request,
             job_id=service.next_id(after),
@@ -223,13 +232,26 @@ class Commands:
         now = self._service.now()
 
         def step(record: Record) -> Step | None:
+            if record.waiting is not None and record.waiting.job.adopted is not None:
+                return None, Stop(record.waiting.job.id, record.waiting.attempt, said, grace)
             if record.waiting is not None:
                 return (Withdrawn(now, record.waiting.job.id),)
             assert record.running is not None
             job, attempt = record.running.job.id, record.running.attempt
             return Stopping(now, job, attempt, said), Stop(job, attempt, said, grace)
 
-        return await self._each(person, job_id, step, "stopped")
+        self._check_reach(person, job_id)
+        return await self._each(person, job_id, step, _STOPPED)
+
+    def _check_reach(self, person: Person, job_id: str) -> None:
+        """Whether what others submitted can be stopped from here."""
+        shared = self._service.shared
+        for record in self._acted_on(person, job_id) if shared is not None else ():
+            entry = record.running or record.waiting
+            if shared is not None and entry is not None and entry.job.adopted is not None:
+                why_not = shared.out_of_reach(entry.job)
+                if why_not is not None:
+                    raise Forbidden(why_not)
 
     async def hold(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()
@@ -310,11 +332,16 @@ class Commands:
     ) -> JobView:
         """The same for every member that it can be done to; an error if it can be done to none."""
         records = self._acted_on(person, job_id)
+        if cannot != _STOPPED:
+            _check_own(records, cannot)
         steps = [s for record in records if (s := step(record)) is not None]
         if not steps:
             raise IllegalTransition(f"job {job_id} can't be {cannot}")
         for event, *actions in steps:
-            self._service.note(event, *actions)
+            if event is not None:
+                self._service.note(event, *actions)
+            for action in actions if event is None else ():
+                self._service.order(action)
         await self._service.durable()
         return self.view(job_id)
 
@@ -356,6 +383,17 @@ def _of_running(make: Callable[[JobId, int], Step], *states: State) -> Callable[
         return make(running.job.id, running.attempt)
 
     return step
+
+
+def _check_own(records: Sequence[Record], cannot: str) -> None:
+    """What others submitted to another queue can be stopped, and nothing else."""
+    for record in records:
+        entry = record.running or record.waiting
+        if entry is not None and entry.job.adopted is not None:
+            verb, engine = cannot.partition(":")[0], entry.job.adopted.capitalize()
+            raise IllegalTransition(
+                f"job {entry.job.id} can't be {verb} here: it is in {engine}'s queue, so have it done there"
+            )
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -126,12 +126,15 @@ class Changes(msgspec.Struct, frozen=True):
     restart: tuple[str, ...] = ()  # the keys among them that take effect at the next start
 
 
+_AT_THE_START = ("server", "node", "monitor", "engine", "slurm")
+
+
 def changes(old: Config, new: Config) -> Changes:
     """What a new configuration changes. No value is repeated: some are secret."""
     teams = teams_to_set(old.teams(), new)
     tables = ("policy", "limits", "findings", "mend", "charter", "attention", "prices", "budgets", "review")
     at_once = [key for name in tables for key in differing(name, old, new)]
-    restart = [key for name in ("server", "node", "monitor") for key in differing(name, old, new)]
+    restart = [key for name in _AT_THE_START for key in differing(name, old, new)]
     sentences = (
         *(_about_team(team, old, new) for team in teams),
         *(f"team {name!r} has other people now" for name in new.team if _other_people(name, old, new)),

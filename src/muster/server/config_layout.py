@@ -18,11 +18,13 @@ from muster.server import config_values as values
 from muster.server.config_tables import (
     CharterTable,
     Config,
+    EngineTable,
     Limits,
     Machine,
     Monitor,
     Rules,
     Server,
+    SlurmTable,
     TeamTable,
     UserTable,
 )
@@ -44,6 +46,7 @@ from muster.steward.rules import ACTS, Further, Response
 from muster.steward.rules import Rules as FindingRules
 from muster.store.rows import Retention
 
+ENGINES, WAYS = ("local", "slurm"), ("govern", "place")
 _PERIOD, _SHORTEST_PERIOD = "period", 1.0
 _HOSTS = "mlflow_hosts"
 _HINDSIGHT = "hindsight"
@@ -260,6 +263,22 @@ _FINDINGS: Spec = {
 _CHARTER: Spec = {
     "require": ("require", values.one_of(*REQUIRES)),
 }
+_ENGINE: Spec = {
+    "kind": ("kind", values.one_of(*ENGINES)),
+}
+_SLURM: Spec = {
+    "decide": ("decide", values.one_of(*WAYS)),
+    "observe": ("observe", values.flag),
+    "stop_adopted": ("stop_adopted", values.flag),
+    "conf": ("conf", values.text),
+    "partition": ("partition", values.name),
+    "account": ("account", values.name),
+    "qos": ("qos", values.name),
+    "options": ("options", values.texts),
+    "soon": ("soon_seconds", above_zero(values.span)),
+    "period": ("period_seconds", above_zero(values.span)),
+    "limit": ("limit_seconds", above_zero(values.span)),
+}
 _REVIEW: Spec = {
     "schedule": ("schedule", _schedule),
     "opens": ("opens_seconds", above_zero(values.span)),
@@ -313,6 +332,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "team": (*_TEAM, *_QUOTA),
     "user": tuple(_user_keys(Limits())),
     "charter": tuple(_CHARTER),
+    "engine": tuple(_ENGINE),
+    "slurm": tuple(_SLURM),
     "attention": tuple(post.ATTENTION),
     "channel": tuple(post.CHANNEL),
 }
@@ -338,6 +359,8 @@ def config_from(raw: object) -> Config:
         attention=at("attention", section(post.Attention(), post.ATTENTION), given.get("attention", {})),
         channel=at("channel", post.channels, given.get("channel", {})),
         review=at("review", _review, given.get("review", {})),
+        engine=at("engine", section(EngineTable(), _ENGINE), given.get("engine", {})),
+        slurm=at("slurm", section(SlurmTable(), _SLURM), given.get("slurm", {})),
     )
     for name in config.team:
         _check_place(config, name)
@@ -456,6 +479,8 @@ _SPECS: Mapping[str, Spec] = {
     "prices": _PRICES,
     "budgets": _BUDGETS,
     "review": _REVIEW,
+    "engine": _ENGINE,
+    "slurm": _SLURM,
 }
 
 

@@ -10,6 +10,7 @@ from muster.model.node import Device, Node
 from muster.model.policy import Policy, preset, tuned
 from muster.model.run import GRACE_SECONDS, LOG_BYTES
 from muster.model.tenancy import ROOT, Quota, Team
+from muster.model.units import MINUTE
 from muster.monitor.rates import PERIOD_SECONDS
 from muster.server.config_post import Attention, Channel
 from muster.server.config_values import HERE, Address
@@ -115,6 +116,28 @@ class UserTable(msgspec.Struct, frozen=True):
     channels: tuple[str, ...] | None = None  # None: those of everybody
 
 
+class EngineTable(msgspec.Struct, frozen=True):
+    """What runs the jobs."""
+
+    kind: str = "local"  # or slurm
+
+
+class SlurmTable(msgspec.Struct, frozen=True):
+    """How Muster stands to a cluster that Slurm runs."""
+
+    decide: str = "govern"  # Slurm schedules, Muster lets go; ``place``: Muster chooses node and time
+    observe: bool = False  # look, and change nothing there
+    stop_adopted: bool = False  # whether the steward may stop what others submitted
+    conf: str | None = None  # SLURM_CONF; None: as the environment or the installation says
+    partition: str | None = None  # None: the cluster's default, or one that has the nodes chosen
+    account: str | None = None
+    qos: str | None = None
+    options: tuple[str, ...] = ()  # for sbatch, before Muster's own
+    soon_seconds: float = MINUTE  # in ``place``: what Slurm has not started by then is taken back
+    period_seconds: float = 5.0  # between two looks
+    limit_seconds: float = MINUTE  # that a command of Slurm's may take
+
+
 class CharterTable(msgspec.Struct, frozen=True):
     """What a job must bring: an owner, a purpose and an end."""
 
@@ -139,6 +162,8 @@ class Config(msgspec.Struct, frozen=True):
     attention: Attention = Attention()
     channel: Mapping[str, Channel] = {}
     review: ReviewRules = ReviewRules()
+    engine: EngineTable = EngineTable()
+    slurm: SlurmTable = SlurmTable()
 
     def policy(self) -> Policy:
         return tuned(preset(self.rules.preset), dict(self.rules.knobs))

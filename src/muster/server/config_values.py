@@ -129,6 +129,12 @@ def names(value: object) -> tuple[str, ...]:
     return tuple(found)
 
 
+def texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise BadInput(f'{shown(value)} is not a list of texts; write it like ["a", "b"]')
+    return tuple(at(position, text, item) for position, item in enumerate(value))
+
+
 def one_of(*choices: str) -> Reader[str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or value not in choices:

@@ -88,19 +88,29 @@ class Place:
         if not because:
             raise BadInput("say why, for those who find it drained: because")
         service = self._service
-        return await self._noted(
-            draining(service.fold, service.now(), name, device, f"{person.name}: {because}")
-        )
+        self._check_whole(device)
+        event = draining(service.fold, service.now(), name, device, f"{person.name}: {because}")
+        if service.shared is not None:
+            await asyncio.to_thread(service.shared.drain, name, f"{person.name}: {because}")
+        return await self._noted(event)
 
     async def resume(self, person: Person, name: str, device: int | None) -> answers.NodeView:
         """What was drained takes jobs again."""
         self._check_admin(person, "resume nodes")
-        return await self._noted(resuming(self._service.fold, self._service.now(), name, device))
+        self._check_whole(device)
+        event, shared = resuming(self._service.fold, self._service.now(), name, device), self._service.shared
+        if shared is not None:
+            await asyncio.to_thread(shared.undrain, name)
+        return await self._noted(event)
 
     async def _noted(self, event: NodeHealth | DeviceHealth) -> answers.NodeView:
         self._service.note(event)
         await self._service.durable()
         return next(view for view in self.nodes().nodes if view.name == event.node)
+
+    def _check_whole(self, device: int | None) -> None:
+        if device is not None and self._service.shared is not None:
+            raise BadInput("this cluster's own scheduler drains whole nodes; leave the GPU out")
 
     def _check_admin(self, person: Person, what: str) -> None:
         if person.role != "admin":

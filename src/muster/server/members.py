@@ -17,14 +17,14 @@ from muster.server.service import Service
 from muster.store.records import Record
 
 _SPAN = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
-_ID = re.compile(rf"[0-9]{{1,15}}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
+_ID = re.compile(rf"s?[0-9]{{1,15}}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
 _MOST_MEMBERS = 100_000  # that an id may speak of
 
 
 def ids_in(job_id: str) -> list[JobId]:
     """The ids that one speaks of: ``12_[1-3,7]`` of four members, any other of itself."""
     if not _ID.fullmatch(job_id):
-        raise BadInput(f"{job_id[:40]!r} is not a job's id; ids look like 12, 12_3 or 12_[1-3]")
+        raise BadInput(f"{job_id[:40]!r} is not a job's id; ids look like 12, 12_3, 12_[1-3] or s12")
     if not job_id.endswith("]"):
         return [job_id]
     array, _, inside = job_id[:-1].partition("_[")

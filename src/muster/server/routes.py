@@ -215,6 +215,11 @@ class Routes:
         view = self._commands.view(job_id)
         if not may_read_log(call.person, view.owner, view.team, self._service.fold.tenancy, view.answers):
             raise Forbidden(f"the log of job {job_id} is {view.owner}'s")
+        if view.adopted is not None:
+            raise NotFound(
+                f"job {job_id} was not started by Muster, which has no log of it; "
+                f"see where it writes: scontrol show job {job_id[1:]}"
+            )
         if view.counts is not None:
             return self._logs_of_many(job_id, q, view.parts)
         if q.attempt is not None and q.attempt > view.attempt:

@@ -21,7 +21,7 @@ import uvicorn
 import uvloop
 
 from muster.home import Home
-from muster.model.errors import MusterError
+from muster.model.errors import BadInput, MusterError
 from muster.model.job import Job, JobId
 from muster.server.commands import Commands
 from muster.server.config import BadConfig, Watcher, changes, teams_to_set
@@ -42,6 +42,7 @@ from muster.server.seeing.routes import SeeingRoutes
 from muster.server.seeing.seeing import Seeing
 from muster.server.seeing.table import seeing_table
 from muster.server.service import Service
+from muster.server.slurm_footing import SlurmFooting
 from muster.server.stewardship.steward import Steward
 from muster.server.trackers import makers
 from muster.server.watching import Watching
@@ -63,6 +64,8 @@ class Settings(msgspec.Struct, frozen=True):
 
     http: Address | msgspec.UnsetType | None = msgspec.UNSET
     store: str | None = None
+    engine: str | None = None
+    observe: bool = False
 
 
 def serve(
@@ -74,18 +77,35 @@ def serve(
     footing: Footing | None = None,
     pages: MakePages = NoPages,
 ) -> None:
-    """Run until told to stop. ``ready`` is called once it answers. Without a footing, on this machine."""
+    """Run until told to stop. ``ready`` is called once it answers. Without a footing, as configured."""
     home.make()
+    overruled(config, settings)  # before anything is made, if it makes no sense
     store = settings.store or config.server.store or f"sqlite:///{home.database}"
     journal = Journal.open(store)
     for note in journal.notes:
         log.warning("%s", note)
     fold = _folded(journal, config)
-    footing = footing or LocalFooting(config)
+    footing = footing or _footing(overruled(config, settings))
     server = _Server(home, config, settings, journal, fold, store.partition(":")[0], footing, pages)
     gc.freeze()  # what was folded stays: there is no use in looking through it again and again
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.run(ready))
+
+
+def overruled(config: Config, settings: Settings) -> Config:
+    """With the engine that the command line has chosen."""
+    replace = msgspec.structs.replace
+    if settings.engine is not None:
+        config = replace(config, engine=replace(config.engine, kind=settings.engine))
+    if settings.observe and config.engine.kind != "slurm":
+        raise BadInput(
+            "--observe goes with --engine slurm: on one machine there is nobody else's queue to see"
+        )
+    return replace(config, slurm=replace(config.slurm, observe=True)) if settings.observe else config
+
+
+def _footing(config: Config) -> Footing:
+    return SlurmFooting(config) if config.engine.kind == "slurm" else LocalFooting(config)
 
 
 def _folded(journal: Journal, config: Config) -> Fold:
@@ -109,8 +129,8 @@ class _Server:
         footing: Footing,
         pages: MakePages,
     ) -> None:
-        self._make_pages = pages
-        self._home, self._config, self._settings, self._footing = home, config, settings, footing
+        self._home, self._settings, self._footing, self._make_pages = home, settings, footing, pages
+        self._config = overruled(config, settings)
         self._journal, self._fold, self._store = journal, fold, store
         self._watcher = Watcher(home.configuration, config)
 
@@ -120,6 +140,7 @@ class _Server:
             self._home, self._config.policy(), self._fold, self._journal, engine
         )
         service.directory = self._directory()
+        service.stops_adopted = self._config.slurm.stop_adopted
         self._watch_store(service)
         self._meter(service)
         assert service.reports is not None
@@ -231,7 +252,7 @@ class _Server:
             if isinstance(found, BadConfig):
                 log.error("%s; the configuration before stays in force", found)
             elif found is not None:
-                self._reconfigure(found)
+                self._reconfigure(overruled(found, self._settings))
 
     def _reconfigure(self, config: Config) -> None:
         for sentence in changes(self._config, config).sentences:

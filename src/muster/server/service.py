@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import msgspec
 
-from muster.engines.base import Host
+from muster.engines.base import Host, Known, Shared
 from muster.home import Home
 from muster.model.charter import Verdict
 from muster.model.errors import IllegalTransition, MusterError
@@ -46,7 +46,7 @@ from muster.model.message import Message
 from muster.model.node import found_again
 from muster.model.plan import Action, Evict, Limit, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
-from muster.model.snapshot import Running, Snapshot
+from muster.model.snapshot import Running, Snapshot, Waiting
 from muster.model.state import State
 from muster.model.stewardship import Subject
 from muster.model.tenancy import Team
@@ -74,6 +74,7 @@ from muster.server.watching import Watching
 from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
+from muster.store.records import Record
 from muster.store.rows import EndedJob
 
 log = logging.getLogger("muster")
@@ -93,7 +94,11 @@ class Service(Keeping):
     def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: Host) -> None:
         super().__init__()
         self.home, self.policy, self.fold, self.journal, self.engine = home, policy, fold, journal, engine
+        self.shared = engine if isinstance(engine, Shared) else None  # with others, whose jobs are adopted
+        self.stops_adopted = False  # whether the steward may stop what others submitted
         self.views = Views(fold, home)
+        if self.shared is not None:
+            self.views.elsewhere = self.shared.waits_because
         self.stream = Stream()
         self.recent: OrderedDict[JobId, JobView] = OrderedDict()
         self.metering: Metering | None = None
@@ -131,6 +136,8 @@ class Service(Keeping):
             self.metering.begin(now)
         if self.reports is not None:
             self.reports.begin()
+        if self.shared is not None:
+            self.shared.knows(self._adopted(), list(self.fold.nodes.values()))
         for found in self.engine.nodes():
             known = self.fold.nodes.get(found.name)
             node = found if known is None else found_again(found, known)
@@ -142,6 +149,27 @@ class Service(Keeping):
         self._reconcile()
         self._dissolve_closed_lines()  # if nobody was recalled before the end
         self._loop.add_reader(self.engine.fileno(), self.stir)
+        self.stir()
+
+    def _adopted(self) -> list[Known]:
+        found = []
+        for record in self.fold.records.values():
+            entry = record.waiting or record.running
+            if entry is not None and entry.job.adopted is not None:
+                since = entry.queued_at if isinstance(entry, Waiting) else entry.placed_at
+                state = _standing(record)
+                found.append(Known(entry.job, state, entry.attempt, since))
+        return found
+
+    def reaches(self, job: Job) -> bool:
+        """Whether the steward may end it: what others submitted, only where that was allowed and we may."""
+        if job.adopted is None:
+            return True
+        return self.stops_adopted and self.shared is not None and self.shared.out_of_reach(job) is None
+
+    def order(self, action: Action) -> None:
+        """Have something done of which the engine tells what comes of it. In the turn that follows."""
+        self._act(action)
         self.stir()
 
     def set_policy(self, policy: Policy) -> None:
@@ -168,6 +196,10 @@ class Service(Keeping):
 
     def _reconcile_one(self, running: Running, known: set[tuple[JobId, int]]) -> None:
         job_id, attempt = running.job.id, running.attempt
+        if running.job.adopted is not None or not self.engine.capabilities.starts:
+            if running.state is State.STOPPING and self.reaches(running.job):
+                self._act(_last_word(running))
+            return
         if running.state is State.STARTING:
             self._act(Start(job_id, attempt, running.seats))
         elif (job_id, attempt) not in known:
@@ -369,7 +401,7 @@ class Service(Keeping):
         if isinstance(event, Exited):
             self._line_up.ended(running, event.at)
             verdict, because = self.verdict(running, event)
-            event = msgspec.structs.replace(event, verdict=verdict, because=because)
+            event = msgspec.structs.replace(event, verdict=verdict, because=because or event.because)
         self.note(event)
         if isinstance(event, Retried) and event.because:
             self.tell(of_mending(running.job, event.because))
@@ -382,6 +414,8 @@ class Service(Keeping):
         """
         record = self.fold.records.get(fact.job)
         running = record.running if record else None
+        if running is not None and running.job.adopted is not None:  # if it is tried again, others say so
+            return fact
         if running is not None and isinstance(fact, Vacated) and _is_to_end(running):
             return Exited(fact.at, fact.job, fact.attempt, Outcome.STOPPED, at_end=fact.at_end)
         if running is None or not isinstance(fact, Exited) or running.state is State.STOPPING:
@@ -407,7 +441,7 @@ class Service(Keeping):
 
     def _decide(self) -> None:
         self._stale = False
-        if not self.fold.waiting_count:
+        if not self.fold.waiting_count or not self.engine.capabilities.starts:
             self.plan = self.views.plan = Plan()
             return
         now, snap = self.now(), self.fold.snapshot()
@@ -510,13 +544,22 @@ class Service(Keeping):
             self.engine.act(action)
         except MusterError as error:
             log.warning("job %s could not be acted on: %s", action.job, error)
+            if self._is_adopted(action.job):  # it goes on, as far as anybody knows
+                return
             self._take(Exited(self.now(), action.job, action.attempt, Outcome.FAILED))
 
     def _is_over(self, action: Action) -> bool:
         """Whether the attempt has ended while this was being written down."""
         record = self.fold.records.get(action.job)
         running = None if record is None else record.running
+        if record is not None and record.waiting is not None and self._is_adopted(action.job):
+            return False  # it waits where we have to say that it should not
         return running is None or running.attempt != action.attempt
+
+    def _is_adopted(self, job_id: JobId) -> bool:
+        record = self.fold.records.get(job_id)
+        entry = None if record is None else record.waiting or record.running
+        return entry is not None and entry.job.adopted is not None
 
     def store_failed(self, sentence: str) -> None:
         """The journal can't write. Who submitted and was not answered is refused; the rest waits."""
@@ -552,6 +595,14 @@ def _unpacked(
 ) -> tuple[Plan, Snapshot, float, float]:
     plan, seconds = done.result()
     return plan, snap, now, seconds
+
+
+def _standing(record: Record) -> State:
+    """As the engine told it: that it was told to stop is ours."""
+    running = record.running
+    if running is None or record.state is not State.STOPPING:
+        return record.state
+    return State.STARTING if running.started_at is None else State.RUNNING
 
 
 def _is_to_end(running: Running) -> bool:

@@ -37,3 +37,11 @@ def stood(node: Node, file: File) -> tuple[Node, list[str]]:
         said.append(f"{file.name} does not say in which rack {node.name} stands")
     rack = None if spot.rack == UNPLACED else spot.rack  # nobody is near to anybody for having no place
     return msgspec.structs.replace(node, rack=rack, switch=spot.switch), said
+
+
+def all_standing(file: File | None) -> dict[str, tuple[str | None, str | None]]:
+    """The rack and the switch of every node that the file places."""
+    if file is None:
+        return {}
+    spots = merge(file).spots
+    return {spot.name: (None if spot.rack == UNPLACED else spot.rack, spot.switch) for spot in spots}

@@ -36,6 +36,7 @@ class Views:
         self.used: Callable[[Running], Used | None] = lambda _: None
         self.budget: Callable[[Job], BudgetView | None] = lambda _: None
         self.review: Callable[[Job], str | None] = lambda _: None
+        self.elsewhere: Callable[[JobId], str | None] = lambda _: None  # why it waits in another's queue
 
     def live(self, record: Record) -> JobView:
         """A job that has not ended."""
@@ -61,12 +62,20 @@ class Views:
         job = waiting.job
         view = self._of(job, state)
         view.attempt = waiting.attempt
+        if job.adopted is not None:
+            view.reason = self.why_elsewhere(waiting)
+            return view
         wait = self.plan.wait_of(waiting, self._fold.unmet)
         view.reason = wait.reasons[0].sentence() if wait else "was submitted just now"
         if waiting.mended is not None:
             view.reason = f"{waiting.mended}; {view.reason}"
         view.log = self._log(job, waiting.attempt) if waiting.attempt else None
         return view
+
+    def why_elsewhere(self, waiting: Waiting) -> str:
+        """Why a job waits that others submitted, in the words of whoever has it in the queue."""
+        said = self.elsewhere(waiting.job.id) or waiting.held_because
+        return said or f"{str(waiting.job.adopted).capitalize()} has not been asked yet"
 
     def _running(self, running: Running) -> JobView:
         job = running.job
@@ -77,7 +86,7 @@ class Views:
         view.nodes = list(dict.fromkeys(seat.node for seat in running.seats))
         view.devices = sorted({g for seat in running.seats for g in seat.devices})
         view.reason = running.because
-        view.log = self._log(job, running.attempt)
+        view.log = None if job.adopted is not None else self._log(job, running.attempt)
         view.metrics = {**spelled(self.metrics.get(job.id, {}))}
         view.findings = [found.sentence for found in self._fold.findings.get(job.id, ())]
         view.used = self.used(running)
@@ -134,6 +143,7 @@ class Views:
             params=dict(job.params),
             array=ArrayView(job.array.array, job.array.index, job.array.index, 1) if job.array else None,
             answers=job.charter.owner or job.owner,
+            adopted=job.adopted,
             budget=self.budget(job),
             review=self.review(job) if state is not State.ENDED else None,
         )
@@ -276,7 +286,7 @@ def how_it_ended(event: Exited | Withdrawn, record: Record, because: str | None)
         Outcome.OUT_OF_MEMORY: "it used more memory than it had asked for; submit it with a larger --mem",
         Outcome.NODE_LOST: "its node was lost",
         Outcome.DEPENDENCY_FAILED: "a job it depended on did not end as it had to",
-        Outcome.STOPPED: because or event.because or "stopped while it waited",
+        Outcome.STOPPED: because or event.because or _stopped(record),
     }
     if isinstance(event, Exited) and event.outcome is Outcome.FAILED:
         if event.signal is not None:
@@ -285,3 +295,7 @@ def how_it_ended(event: Exited | Withdrawn, record: Record, because: str | None)
             return "its exit code is not known"
         return f"it exited with code {event.exit_code}"
     return said.get(event.outcome) or event.because or None
+
+
+def _stopped(record: Record) -> str:
+    return "stopped while it waited" if record.running is None else "stopped"

@@ -175,6 +175,9 @@ class Watching:
         found = consequence_of(step, now)
         job, attempt, said = found.job, found.attempt, found.sentence
         yield (found,)
+        running = self._fold.running.get(job)
+        if running is not None and running.job.adopted is not None:  # it is told, and not acted on
+            return
         if isinstance(step, StopIt):
             yield Stopping(now, job, attempt, said), Stop(job, attempt, said)
         elif isinstance(step, SuspendIt):

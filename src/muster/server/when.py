@@ -42,6 +42,9 @@ class When:
             return _why(_ended(view), 0.0)
         service = self._service
         job_id = view.id if view.counts is None else _next(among)
+        elsewhere = self._elsewhere(job_id)
+        if elsewhere is not None:
+            return _why(elsewhere, 0.0)
         snap, plan, policy, now = service.fold.snapshot(), service.plan, service.policy, service.now()
         ahead = service.fold.wall_ahead_seconds
         beside = tuple(self._budgets_of(job_id))
@@ -62,6 +65,16 @@ class When:
         found = await self._apart(answer)
         self._remember(job_id, found.estimate, now)
         return _why(found, ahead)
+
+    def _elsewhere(self, job_id: JobId) -> Explanation | None:
+        """Of a job that waits in another's queue, what that says: Muster does not decide when it starts."""
+        record = self._service.fold.records.get(job_id)
+        if record is None or record.waiting is None or record.waiting.job.adopted is None:
+            return None
+        said = self._service.views.why_elsewhere(record.waiting)
+        beside = "".join(f"\n{one.line()}" for one in self._budgets_of(job_id))
+        where = record.waiting.job.adopted.capitalize()
+        return Explanation(job_id, record.state, f"Waiting in {where}: {said}.{beside}")
 
     def _budgets_of(self, job_id: JobId) -> Iterator[Beside]:
         """What is spent of all budgets that it is under."""

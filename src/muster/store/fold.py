@@ -102,7 +102,7 @@ class Fold(Queue):
 
     def _submitted(self, event: Submitted) -> None:
         self._refuse_known(event.job.id)
-        self.submissions += 1
+        self.submissions += event.job.adopted is None  # who is adopted has a number of another kind
         self._enter(event.job, LaneKey.of(event.job), event.job.gang.asked(), event.at)
 
     def _array_submitted(self, event: ArraySubmitted) -> None:
@@ -113,7 +113,7 @@ class Fold(Queue):
         lane, asked = LaneKey.of(template), template.gang.asked()  # the same for all: kept once
         size = len(event.indices)
         self.arrays[template.id] = ArrayRecord(template, size, size)
-        self.submissions += 1
+        self.submissions += template.adopted is None
         for job in event.members():
             self._enter(job, lane, asked, event.at)
 
@@ -300,8 +300,11 @@ class Fold(Queue):
         return None if spent is None else spent.because
 
     def _unless_kept_back(self, job: Job, because: str = "") -> tuple[Job, str]:
-        """Whatever comes to the queue while it is kept back is held, and says so."""
-        why = None if job.held else self.kept_back(job)
+        """Whatever comes to the queue while it is kept back is held, and says so.
+
+        What waits in another's queue can't be kept back there.
+        """
+        why = None if job.held or job.adopted is not None else self.kept_back(job)
         return (job, because) if why is None else (msgspec.structs.replace(job, held=True), why)
 
     def _exited(self, event: Exited) -> None:

@@ -31,6 +31,9 @@ class Queue(Seats):
         if job.held or job.id in self._unmet or job.id in self._doomed or job.begin_at is not None:
             self._set_apart(waiting)
             return
+        if job.adopted is not None:  # it waits in another's queue, and is started by that
+            self._set_apart(waiting)
+            return
         lane = self._lanes.setdefault(waiting.lane, [])
         if lane and by_age(lane[-1]) > by_age(waiting):
             insort(lane, waiting, key=by_age)
@@ -41,7 +44,9 @@ class Queue(Seats):
         job = waiting.job
         self._ineligible[job.id] = waiting
         self._count_apart(job, 1)
-        if not job.held and job.id not in self._unmet and job.id not in self._doomed:
+        if job.held or job.adopted is not None:
+            return
+        if job.id not in self._unmet and job.id not in self._doomed:
             self._timed[job.id] = waiting
 
     def _count_apart(self, job: Job, change: int) -> None:

@@ -75,12 +75,14 @@ def test_a_pass_asks_once_for_each_kind_of_thing(commands: Commands, version: st
     assert any("--starttime=2026-11-15T20:53:20" in call for call in commands.calls)
 
 
-def test_a_missing_command_says_where_to_run(commands: Commands) -> None:
+def test_a_missing_command_says_where_to_run(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(commands.folder))  # also where Slurm is installed
     with pytest.raises(errors.NotInstalled, match=r"no command squeue here: run Muster where"):
         Slurm().jobs()
 
 
-def test_a_command_that_may_not_be_run_says_so(commands: Commands) -> None:
+def test_a_command_that_may_not_be_run_says_so(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(commands.folder))
     (commands.folder / "squeue").write_text("#!/bin/sh\n")
     with pytest.raises(errors.NotInstalled):
         Slurm().jobs()

@@ -8,6 +8,7 @@ dead) calls from a thread.
 
 import contextlib
 import os
+import pwd
 import re
 import signal as signals
 import subprocess
@@ -26,7 +27,17 @@ from muster.engines.slurm.answers import (
     SlurmReservation,
     SlurmUse,
 )
-from muster.engines.slurm.errors import BadAnswer, BadConfiguration, NotInstalled, SlurmError, TooSlow, fault
+from muster.engines.slurm.errors import (
+    BadAnswer,
+    BadConfiguration,
+    Denied,
+    NotInstalled,
+    Refused,
+    SlurmError,
+    TooSlow,
+    UnknownJob,
+    fault,
+)
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.versions import JSON_EVERYWHERE, Version, check_known, parse_version
 from muster.model.errors import BadInput
@@ -35,6 +46,8 @@ LIMIT_SECONDS = 60.0
 _MOST_IDS = 1000  # in one command line
 _MOST_WORDS_BYTES = 128 * 1024  # of one argument: what Linux takes
 _ID = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,10}|\+[0-9]{1,10})?", re.ASCII)
+_NODE = re.compile(r"[\w.-]{1,100}")
+_LEVELS = ("Operator", "Administrator")
 _VERBS = frozenset(("hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold"))
 _SIGNAL = re.compile(r"[A-Z0-9]{1,10}", re.ASCII)
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR")
@@ -109,6 +122,35 @@ class Slurm:
         columns = "--format=JobID,NTasks,MaxRSS,TRESUsageInTot"
         return texts.read_use(self._text("sstat", "--allsteps", "--parsable2", f"--jobs={listed}", columns))
 
+    def topology(self) -> str:
+        """What is near to what, as ``scontrol show topology`` tells it; empty where nobody has said."""
+        try:
+            return self._text("scontrol", "show", "topology")
+        except Refused:  # a cluster without one
+            return ""
+
+    def script(self, job: int | str) -> str | None:
+        """The batch script of a job: of one's own, or of all as an operator. None: none, or not for us."""
+        (listed,) = _checked((job,))
+        try:
+            return self._text("scontrol", "write", "batch_script", listed, "-")
+        except (Denied, Refused, UnknownJob):
+            return None
+
+    def is_operator(self) -> bool:
+        """Whether this user may act on everybody's jobs: root, Slurm's own user, or one with such a level."""
+        if os.geteuid() == 0:
+            return True
+        name = pwd.getpwuid(os.geteuid()).pw_name
+        try:
+            told = self._text("scontrol", "show", "config")
+            if f"({os.geteuid()})" in next((w for w in told.splitlines() if w.startswith("SlurmUser ")), ""):
+                return True
+            level = self._text("sacctmgr", "-nP", "show", "user", name, "format=AdminLevel")
+        except SlurmError:
+            return False
+        return level.strip() in _LEVELS
+
     # --- Ordering ---
 
     def submit(self, options: Sequence[str], script: str) -> int:
@@ -137,6 +179,13 @@ class Slurm:
         listed = _checked(ids)
         if listed:
             self._asked("scontrol", verb, ",".join(listed))
+
+    def drain(self, node: str, because: str) -> None:
+        """Nothing new starts there. For operators."""
+        self._asked("scontrol", "update", f"NodeName={_node(node)}", "State=DRAIN", f"Reason={because}")
+
+    def undrain(self, node: str) -> None:
+        self._asked("scontrol", "update", f"NodeName={_node(node)}", "State=RESUME")
 
     # --- Calling ---
 
@@ -222,6 +271,12 @@ def _checked(ids: Iterable[int | str]) -> list[str]:
     if len(listed) > _MOST_IDS:
         raise BadInput(f"{len(listed):,} jobs are too many for one command; {_MOST_IDS:,} is the most")
     return listed
+
+
+def _node(name: str) -> str:
+    if _NODE.fullmatch(name) is None:
+        raise BadInput(f"{name[:60]!r} is no name of a node")
+    return name
 
 
 def _check_words(words: Sequence[str]) -> None:

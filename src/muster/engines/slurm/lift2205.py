@@ -74,27 +74,29 @@ class _Node(msgspec.Struct, gc=False):
 
 class _Resources(msgspec.Struct, gc=False):
     allocated_nodes: list[_Node] = []
-    allocated_cores: int = 0
 
 
 _DECODER = msgspec.json.Decoder(_Resources)
 
 
 def _resources(job: WireJob) -> msgspec.Raw:
-    """In 24.11's shape. Threads of a core are shared out alike: the job's cpus for each of its cores."""
+    """In 24.11's shape. Threads of a core are shared out alike: the job's cpus for each of its cores.
+
+    The cores are counted: ``allocated_cores`` says 1 of a job that has eight.
+    """
     try:
         held = _DECODER.decode(job.job_resources)
     except msgspec.DecodeError:
         return job.job_resources
-    cpus = _cpus(job)
-    threads, rest = divmod(cpus, held.allocated_cores) if cpus and held.allocated_cores else (0, 1)
+    cpus, cores = _cpus(job), [_cores(node) for node in held.allocated_nodes]
+    threads, rest = divmod(cpus, sum(cores)) if cpus and sum(cores) else (0, 1)
     nodes = [
         {
             "name": node.nodename,
-            "cpus": {"count": None if rest else _cores(node) * threads},
+            "cpus": {"count": None if rest else count * threads},
             "memory": {"allocated": node.memory_allocated},
         }
-        for node in held.allocated_nodes
+        for node, count in zip(held.allocated_nodes, cores, strict=True)
     ]
     return msgspec.Raw(msgspec.json.encode({"nodes": {"allocation": nodes}}))
 

@@ -88,12 +88,18 @@ def entered(snap: Snapshot, waiting: Waiting) -> Snapshot:
 
 
 def _waits_for_a_time(snap: Snapshot, job: Job) -> bool:
-    return not job.held and job.id not in snap.unmet and job.id not in snap.doomed
+    return _is_free(snap, job)
+
+
+def _is_free(snap: Snapshot, job: Job) -> bool:
+    """Whether it is held by nobody, depends on nobody, and is for Muster to start."""
+    dependent = job.id in snap.unmet or job.id in snap.doomed
+    return not (job.held or dependent or job.adopted is not None)
 
 
 def is_set_apart(snap: Snapshot, job: Job) -> bool:
     """Whether it is in no lane, since it waits for more than its turn."""
-    return job.held or job.id in snap.unmet or job.begin_at is not None
+    return job.held or job.id in snap.unmet or job.begin_at is not None or job.adopted is not None
 
 
 def _unmet(snap: Snapshot, job: Job) -> tuple[JobId, ...]:
@@ -181,8 +187,7 @@ def _later(snap: Snapshot, now: float) -> Iterator[Waiting]:
 
 def _comes_by_itself(snap: Snapshot, waiting: Waiting) -> bool:
     """Whether it waits for nobody and nothing but the clock."""
-    job = waiting.job
-    return not job.held and job.id not in snap.unmet and job.id not in snap.doomed
+    return _is_free(snap, waiting.job)
 
 
 def _needed(snap: Snapshot, target: Waiting) -> list[Waiting] | None:

@@ -80,6 +80,10 @@ class Working(Protocol):
 
     def note(self, event: Event, *actions: Action) -> None: ...
 
+    def reaches(self, job: Job) -> bool: ...
+
+    def order(self, action: Action) -> None: ...
+
 
 class Budgets:
     """All budgets of jobs, efforts and teams. In the service's thread."""

@@ -6,7 +6,7 @@ for in another, as they may take a second. Nothing gets from the ledger to the s
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -42,6 +42,8 @@ class Gathers(Protocol):
     def now(self) -> float: ...
 
     def wall(self) -> float: ...
+
+    def reaches(self, job: Job) -> bool: ...
 
 
 class _Past(msgspec.Struct):
@@ -91,6 +93,7 @@ class Gathering:
             now = service.now()
             living = self._living(metering, now)
             collected = _Collected(service.journal, living, since, before, now, service.wall())
+            collected.reaches = service.reaches
             consumers = await asyncio.to_thread(collected.collect)
         return World(
             now=now,
@@ -125,6 +128,7 @@ class _Collected:
         self._since, self._before, self._now = since, before, now
         self._wall_ahead_seconds = wall - now
         self._units: dict[JobId, _Unit] = {}
+        self.reaches: Callable[[Job], bool] = lambda _: True
         self.before: dict[Subject, set[JobId]] = {}
         self.won: set[Subject] = set()
 
@@ -158,7 +162,13 @@ class _Collected:
         for entry in {one.key: one for one in (*attempts, *self._living.entries)}.values():
             self._take_entry(entry)
         found = ((name, u) for name, u in self._units.items() if u.job or (u.entry and u.usage.held_seconds))
-        return tuple(_consumer(name, unit) for name, unit in found)
+        return tuple(self._spared(_consumer(name, unit), unit.job) for name, unit in found)
+
+    def _spared(self, consumer: Consumer, job: Job | None) -> Consumer:
+        """What others submitted is looked at, and stopped only where that is allowed."""
+        if job is None or job.adopted is None:
+            return consumer
+        return msgspec.structs.replace(consumer, is_spared=not self.reaches(job))
 
     def _take_living(self) -> None:
         for running in self._living.running:

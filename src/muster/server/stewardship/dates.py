@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from muster.model.charter import Verdict
 from muster.model.events import ArraySubmitted, Event, Exited, Submitted, Withdrawn
+from muster.model.job import Job
 from muster.model.message import Message
 from muster.model.plan import Action
 from muster.model.stewardship import (
@@ -51,6 +52,10 @@ class Dating(Protocol):
     def wall(self) -> float: ...
 
     def note(self, event: Event, *actions: Action) -> None: ...
+
+    def reaches(self, job: Job) -> bool: ...
+
+    def order(self, action: Action) -> None: ...
 
 
 class Dates:

@@ -275,7 +275,7 @@ class Efforts:
 
 def _check_plain(name: str) -> None:
     """Messages tell people commands with this name in them: a shell has to take it as it is."""
-    if name.replace("_", "").isdigit():
+    if name.removeprefix("s").replace("_", "").isdigit():
         raise BadInput(f"{name!r} would be taken for a job; give the effort a name with a letter in it")
     if not name[0].isalnum() or not all(letter.isalnum() or letter in "._-" for letter in name):
         raise BadInput(f"{name!r} would be taken apart by a shell; use letters, digits, '.', '_' and '-'")

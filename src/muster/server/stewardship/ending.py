@@ -9,6 +9,7 @@ from typing import Protocol
 
 from muster.model.charter import Verdict
 from muster.model.events import Event, Evicting, Held, Stopping, Withdrawn
+from muster.model.job import Job
 from muster.model.plan import Action, Evict, Stop
 from muster.model.snapshot import Running
 from muster.model.state import State
@@ -23,15 +24,26 @@ class Noting(Protocol):
     def note(self, event: Event, *actions: Action) -> None: ...
 
 
-def end(service: Noting, records: Iterable[Record], verdict: Verdict, because: str) -> int:
+class Ending(Noting, Protocol):
+    """And to end what others submitted."""
+
+    def reaches(self, job: Job) -> bool: ...
+
+    def order(self, action: Action) -> None: ...
+
+
+def end(service: Ending, records: Iterable[Record], verdict: Verdict, because: str) -> int:
     """Jobs end with this verdict: those that wait at once, those that run with warning and grace.
 
-    Who is on the way out already goes on leaving. Returns how many were told. The last come first: out of a
-    long queue that costs least.
+    Who is on the way out already goes on leaving, and what is out of reach goes on. Returns how many were
+    told. The last come first: out of a long queue that costs least.
     """
     now, count = service.now(), 0
-    for record in reversed(list(records)):
-        if record.waiting is not None:
+    for record in reversed([record for record in records if _is_reached(service, record)]):
+        if record.waiting is not None and record.waiting.job.adopted is not None:
+            service.order(Stop(record.waiting.job.id, record.waiting.attempt, because))
+            count += 1
+        elif record.waiting is not None:
             service.note(Withdrawn(now, record.waiting.job.id, because=because, verdict=verdict))
             count += 1
         elif record.running is not None and not is_ending(record.running):
@@ -42,9 +54,12 @@ def end(service: Noting, records: Iterable[Record], verdict: Verdict, because: s
 
 
 def hold_back(service: Noting, records: Iterable[Record], because: str) -> int:
-    """Jobs wait until they are released: those that run leave with a checkpoint and go back to the queue."""
+    """Jobs wait until they are released: those that run leave with a checkpoint and go back to the queue.
+
+    What others submitted is in their queue, not in ours.
+    """
     now, count = service.now(), 0
-    for record in reversed(list(records)):
+    for record in reversed([record for record in records if not is_adopted(record)]):
         if record.waiting is not None and record.state is State.QUEUED:
             service.note(Held(now, record.waiting.job.id, because))
             count += 1
@@ -53,6 +68,16 @@ def hold_back(service: Noting, records: Iterable[Record], because: str) -> int:
             service.note(Evicting(now, job, attempt, because, hold=True), Evict(job, attempt, because))
             count += 1
     return count
+
+
+def is_adopted(record: Record) -> bool:
+    entry = record.waiting or record.running
+    return entry is not None and entry.job.adopted is not None
+
+
+def _is_reached(service: Ending, record: Record) -> bool:
+    entry = record.waiting or record.running
+    return entry is not None and service.reaches(entry.job)
 
 
 def is_ending(running: Running) -> bool:

@@ -89,6 +89,9 @@ class Extending:
         """Another time limit; None: as it is."""
         if body.time is None:
             return None
+        if job.adopted is not None:
+            engine = job.adopted.capitalize()
+            raise IllegalTransition(f"the time limit of job {job.id} is {engine}'s; have it changed there")
         limit, most = new_limit(body.time, job.time_limit_seconds), self._most_seconds(person)
         if most is not None and limit > most:
             raise BadInput(f"jobs may run {show_seconds(most)} at most here")

@@ -8,7 +8,7 @@ from muster.model.plan import Action, Resume, Suspend
 from muster.model.snapshot import Running
 from muster.model.state import State
 from muster.model.stewardship import BudgetFreed, BudgetReached, Subject
-from muster.server.stewardship.ending import hold_back
+from muster.server.stewardship.ending import hold_back, is_adopted
 from muster.server.stewardship.subjects import records_of
 from muster.store.fold import Fold
 from muster.store.records import Record
@@ -33,6 +33,8 @@ def pause(service: Pausing, subject: Subject, because: str, how: str) -> int:
     still = 0
     for record in records_of(service.fold, subject):
         running = record.running
+        if is_adopted(record):  # it can't be made to pause
+            continue
         if running is None or running.state is State.STARTING or _can_leave(running, how):
             leave.append(record)
         elif running.state is State.RUNNING:

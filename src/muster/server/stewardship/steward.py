@@ -11,6 +11,7 @@ from muster.server.identity import own_name
 from muster.server.people import Person, answers_for
 from muster.server.reports import Reports
 from muster.server.service import Service
+from muster.server.stewardship.adopting import Adoption
 from muster.server.stewardship.budgets import Budgets
 from muster.server.stewardship.charters import Charters
 from muster.server.stewardship.consumers import Gathering
@@ -107,6 +108,7 @@ class Steward:
         return [
             *EffortRoutes(service, self.efforts).table(),
             *Charters(service, commands).table(),
+            *Adoption(service, commands).table(),
             *PostRoutes(service).table(),
             *Extending(service, self._longest).routes(),
             *ReviewRoutes(service, commands).table(),

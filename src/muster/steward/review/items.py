@@ -39,6 +39,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     effort: str | None = None
     charter: Charter = Charter()
     is_limited: bool = False  # in time: that is an end, too
+    is_spared: bool = False  # it was submitted elsewhere, and is not stopped from here
     submitted_at: float = 0.0
     running: int = 0  # members, of an array
     waiting: int = 0

@@ -60,7 +60,7 @@ def _largest(item: Item) -> tuple[int, int, Subject]:
 
 def _stops(item: Item, kind: Kind, world: World) -> tuple[JobId, ...]:
     """What lives of it. Of several submissions, one whose own charter holds is not dragged along."""
-    living = [one for one in item.consumers if one.is_living]
+    living = [one for one in item.consumers if one.is_living and not one.is_spared]
     if kind is Kind.FORGOTTEN and item.subject.startswith("work:") and not _lost_its_owner(item, world):
         living = [one for one in living if not _has_terms(one, world)]
     return tuple(one.job for one in living)

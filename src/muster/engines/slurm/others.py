@@ -1,0 +1,302 @@
+"""Other people's jobs in Slurm: from what was told of them, and what is there now, to facts.
+
+``facts`` is a function of two passes. What it tells is what happened as far as Slurm shows it: a job that
+has been requeued meanwhile was vacated, one that came and went between two passes lived, with its true
+times. It never guesses: a state that is not known changes nothing, and how a job ended that has vanished is
+asked of accounting (``missing`` says whether there is one); after some patience it has ended, and how is
+not known.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from muster.engines.slurm import hostlist
+from muster.engines.slurm.adopted import (
+    Devices,
+    Unit,
+    array_of,
+    id_of,
+    job_of,
+    most_at_once,
+    waiting_tasks,
+)
+from muster.engines.slurm.answers import ENDS, SlurmAttempt, SlurmJob, SlurmSeat, Tres
+from muster.engines.slurm.moves import CANCELLED, PREEMPTED, SEATED, Mark, Moves, Picture, Reading, Told
+from muster.engines.slurm.notices import Notices
+from muster.engines.slurm.reasons import why
+from muster.engines.slurm.states import Standing, attempt_standing, job_standing
+from muster.model.errors import BadInput
+from muster.model.events import ArraySubmitted, Event, Outcome, Submitted
+from muster.model.job import Job, JobId
+from muster.model.state import State
+from muster.model.units import MINUTE
+
+PATIENCE_SECONDS = 2 * MINUTE  # with what has vanished: accounting may lag behind
+NOT_KNOWN = "Slurm no longer knows it, and how it ended is not known"
+_TELLING = (State.RUNNING, State.STOPPING, State.SUSPENDED, State.STARTING, State.QUEUED, State.HELD)
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """All that was told, and the records of those that wait: they say why."""
+
+    since: float = 0.0  # what ended before is not told of
+    jobs: Mapping[JobId, Told] = {}
+    arrays: frozenset[JobId] = frozenset()
+    waiting: Mapping[JobId, SlurmJob] = {}  # tasks of an array that wait share one, under the array's id
+
+    def why(self, job_id: JobId, notices: Notices) -> str | None:
+        """Slurm's reason that a job waits, in words; None: it has not been seen."""
+        record = self.waiting.get(job_id) or self.waiting.get(job_id.partition("_")[0])
+        return None if record is None else str(why(record, notices))
+
+
+def facts(before: Seen, now: Picture, reading: Reading) -> tuple[list[Event], Seen]:
+    """What has happened since, in the order of its times; and what is known then."""
+    telling = _Telling(before, now, reading)
+    telling.tell()
+    telling.events.sort(key=lambda event: event.at)  # stable: what happened to one job stays in order
+    return telling.events, telling.seen()
+
+
+def missing(before: Seen, jobs: Iterable[SlurmJob]) -> bool:
+    """Whether somebody who was there, and had not ended, is no longer listed: accounting may know."""
+    listed: set[JobId] = set()
+    for record in jobs:
+        listed.update(_ids(record))
+    return any(told.state is not State.ENDED and one not in listed for one, told in before.jobs.items())
+
+
+def _ids(record: SlurmJob) -> list[JobId]:
+    if record.array_id is not None and record.array_task is None:
+        return [f"{array_of(record)}_{task}" for task in waiting_tasks(record)]
+    return [id_of(record)]
+
+
+def _mark(unit: Unit) -> Mark:
+    return tuple(
+        (one.states, one.restarts, one.reason, one.detail, one.priority == 0, one.nodes)
+        for one in unit.records
+    )
+
+
+class _Telling(Moves):
+    """One comparison. Nothing of it outlives the facts."""
+
+    def __init__(self, before: Seen, now: Picture, reading: Reading) -> None:
+        self._units: dict[JobId, Unit] = {}
+        super().__init__(now, reading, Devices(now.gpus, self._units))
+        self._before = before
+        self._jobs: dict[JobId, Told] = {}
+        self._waiting: dict[JobId, SlurmJob] = {}
+        self._arrays = set(before.arrays)
+        self._queues: list[SlurmJob] = []  # records that stand for many tasks
+
+    def tell(self) -> None:
+        self._sort_records()
+        self._submit_arrays()
+        for unit in self._units.values():
+            self._tell_of(unit)
+        for record in self._queues:
+            self._tell_of_queue(record)
+        self._tell_of_missing()
+
+    def seen(self) -> Seen:
+        living = {one.partition("_")[0] for one in self._jobs if "_" in one}
+        return Seen(self._before.since, self._jobs, frozenset(self._arrays & living), self._waiting)
+
+    # --- Records ------------------------------------------------------------------------------------
+
+    def _sort_records(self) -> None:
+        is_own = self._reading.is_own
+        hets: dict[int, list[SlurmJob]] = {}
+        for record in self._now.jobs:
+            if is_own(record):
+                continue
+            if record.array_id is not None and record.array_task is None:
+                self._queues.append(record)
+            elif record.het_id is not None:
+                hets.setdefault(record.het_id, []).append(record)
+            else:
+                one = id_of(record)
+                self._units[one] = Unit(one, (record,))
+        for records in hets.values():
+            records.sort(key=lambda record: record.het_offset or 0)
+            one = id_of(records[0])
+            self._units[one] = Unit(one, tuple(records))
+
+    def _standing(self, unit: Unit) -> Standing:
+        """Of several components, that of the one that says most: one that runs holds the rest."""
+        notices = self._reading.notices
+        if len(unit.records) == 1:
+            return job_standing(unit.lead, notices)
+        found = [job_standing(record, notices) for record in unit.records]
+        for state in _TELLING:
+            for standing in found:
+                if standing.state is state:
+                    return standing
+        failed = (one for one in found if one.outcome is not Outcome.SUCCEEDED)
+        return next(failed, found[0])
+
+    # --- Arrays -------------------------------------------------------------------------------------
+
+    def _submit_arrays(self) -> None:
+        """An array is submitted as one, with all of its tasks that are new to us."""
+        tasks: dict[JobId, set[int]] = {}
+        records: dict[JobId, SlurmJob] = {}
+        for record in self._queues:
+            tasks.setdefault(array_of(record), set()).update(waiting_tasks(record))
+            records[array_of(record)] = record
+        for unit in self._units.values():
+            lead = unit.lead
+            if lead.array_id is not None and lead.array_task is not None and self._is_of_interest(unit):
+                tasks.setdefault(array_of(lead), set()).add(lead.array_task)
+                records.setdefault(array_of(lead), lead)
+        for array, indices in tasks.items():
+            if array not in self._arrays and indices:
+                self._submit_array(array, records[array], tuple(sorted(indices)))
+
+    def _submit_array(self, array: JobId, record: SlurmJob, indices: tuple[int, ...]) -> None:
+        whole = msgspec.structs.replace(record, array_id=None, array_task=None, array_tasks="")
+        template = self._job(Unit(array, (whole,)), held=False)
+        event = ArraySubmitted(template.submitted_at, template, indices, most_at_once(record))
+        self.events.append(event)
+        self._arrays.add(array)
+        for index in indices:
+            self._jobs[f"{array}_{index}"] = Told(State.QUEUED)
+
+    def _tell_of_queue(self, record: SlurmJob) -> None:
+        array, standing = array_of(record), job_standing(record, self._reading.notices)
+        self._waiting[array] = record
+        mark = _mark(Unit(array, (record,)))
+        for task in waiting_tasks(record):
+            one = f"{array}_{task}"
+            told = self._jobs.get(one) or self._before.jobs.get(one)
+            if told is None:
+                self._reading.notices.say(_late_task(one))
+            elif told.mark == mark or standing.state is None:
+                self._jobs[one] = _listed(told)
+            else:
+                self._jobs[one] = self.moved(Unit(one, (record,)), standing, told, mark)
+
+    # --- One job ------------------------------------------------------------------------------------
+
+    def _is_of_interest(self, unit: Unit) -> bool:
+        """Whether it has not ended, or so lately that nobody has told of it yet."""
+        if any(ENDS.isdisjoint(record.states) for record in unit.records):
+            return True
+        ended_at = max((record.ended_at or 0.0 for record in unit.records), default=0.0)
+        return ended_at - self._now.ahead_seconds > self._before.since and unit.lead.begun
+
+    def _tell_of(self, unit: Unit) -> None:
+        one, mark = unit.id, _mark(unit)
+        told = self._jobs.get(one) or self._before.jobs.get(one)
+        if told is not None and told.mark == mark:
+            self._jobs[one] = _listed(told)
+            if told.state in (State.QUEUED, State.HELD):
+                self._waiting[one] = unit.lead
+            return
+        standing = self._standing(unit)
+        if standing.state is None:  # unknown: nothing follows from it
+            if told is not None:
+                self._jobs[one] = _listed(told)
+            return
+        if told is None:
+            if not self._is_of_interest(unit):
+                self._jobs[one] = Told(State.ENDED, mark=mark)
+                return
+            if unit.lead.array_id is not None:  # a task that ended before its array was first seen is back
+                self._reading.notices.say(_late_task(one))
+                return
+            told = self._submitted(unit, standing)
+        self._jobs[one] = now = self.moved(unit, standing, told, mark)
+        if now.state in (State.QUEUED, State.HELD):
+            self._waiting[one] = unit.lead
+
+    def _submitted(self, unit: Unit, standing: Standing) -> Told:
+        held = standing.state is State.HELD
+        job = self._job(unit, held=held)
+        self.events.append(Submitted(job.submitted_at, job))
+        return Told(State.HELD if held else State.QUEUED)
+
+    def _job(self, unit: Unit, *, held: bool) -> Job:
+        lead = unit.lead
+        at = self.ours(lead.submitted_at, self._now.at)
+        if lead.started_at is not None:
+            at = min(at, self.ours(lead.started_at, at))
+        team = self._reading.team_of(lead.user, lead.account)
+        return job_of(unit, team=team, submitted_at=at, held=held)
+
+    # --- Who is no longer listed ---------------------------------------------------------------------
+
+    def _tell_of_missing(self) -> None:
+        gone = {
+            one: told
+            for one, told in self._before.jobs.items()
+            if one not in self._jobs and told.state is not State.ENDED
+        }
+        if not gone:
+            return
+        tries: dict[JobId, SlurmAttempt] = {}
+        for attempt in self._now.attempts or ():
+            known = tries.get(id_of(attempt))
+            if known is None or _order(known) <= _order(attempt):
+                tries[id_of(attempt)] = attempt
+        for one, told in gone.items():
+            self._jobs[one] = self._looked_up(one, told, tries.get(one))
+
+    def _looked_up(self, one: JobId, told: Told, last: SlurmAttempt | None) -> Told:
+        """By its last try. While accounting lags behind, or can't be asked, it is where it was."""
+        standing = None if last is None else attempt_standing(last, self._reading.notices)
+        if last is not None and standing is not None and standing.outcome and not standing.vacated:
+            return self._ended_as(one, told, last, standing.outcome)
+        since = self._now.at if told.missing_since is None else told.missing_since
+        if self._now.at - since >= PATIENCE_SECONDS:
+            return self.over(one, told, Outcome.STOPPED, None, self._now.at, NOT_KNOWN)
+        return msgspec.structs.replace(told, missing_since=since)
+
+    def _ended_as(self, one: JobId, told: Told, last: SlurmAttempt, outcome: Outcome) -> Told:
+        """One that was started unseen has held something; where, accounting's words don't tell exactly."""
+        at = self.ours(last.ended_at, self._now.at)
+        if told.state not in SEATED and last.started_at is not None and last.nodes:
+            told = self._placed_unseen(one, told, last)
+        because = PREEMPTED if "PREEMPTED" in last.states else CANCELLED
+        return self.over(one, told, outcome, last.exit, at, because)
+
+    def _placed_unseen(self, one: JobId, told: Told, last: SlurmAttempt) -> Told:
+        record = SlurmJob(
+            last.job,
+            ("RUNNING",),
+            start_at=last.started_at,
+            nodes=last.nodes,
+            given=last.given,
+            seats=_spread(last),
+            restarts=last.restarts,
+            time_limit_seconds=last.time_limit_seconds,
+        )
+        unit = Unit(one, (record,))
+        return self.as_it_runs(unit, State.RUNNING, self.placed(unit, told))
+
+
+def _spread(last: SlurmAttempt) -> tuple[SlurmSeat, ...]:
+    """Evenly over its nodes, as accounting has only sums."""
+    try:
+        names = hostlist.unfolded(last.nodes)
+    except BadInput:
+        return ()
+    given = last.given or Tres()
+    cpus, memory = (given.cpus or 0) // len(names), (given.memory_bytes or 0) // len(names)
+    return tuple(SlurmSeat(name, cpus, memory) for name in names)
+
+
+def _order(attempt: SlurmAttempt) -> tuple[float, int]:
+    return attempt.submitted_at or 0.0, attempt.restarts or 0
+
+
+def _listed(told: Told) -> Told:
+    """Whoever is listed is not missing any more."""
+    return told if told.missing_since is None else msgspec.structs.replace(told, missing_since=None)
+
+
+def _late_task(one: JobId) -> str:
+    return f"task {one} of Slurm came after the rest of its array; Muster does not follow it"

@@ -1,0 +1,35 @@
+"""One cluster for all tests of this folder; without Slurm they are left out, with one reason."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slurm_cluster import Cluster, why_not
+
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mine = [item for item in items if _HERE in item.path.parents]
+    reason = why_not() if mine else None
+    for item in mine:
+        item.add_marker(pytest.mark.xdist_group("slurm"))
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    cluster = Cluster()
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(cluster: Cluster) -> Iterator[None]:
+    """Whatever a test leaves in the queue is cancelled, and the nodes are as they were."""
+    yield
+    cluster.tidy()
