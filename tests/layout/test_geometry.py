@@ -10,6 +10,9 @@ from sites import delta, documents, stress
 
 from muster.layout.file import parse_layout
 from muster.layout.geometry import (
+    HEAD,
+    PAD,
+    UNIT,
     Box,
     Level,
     Zoom,
@@ -23,7 +26,8 @@ from muster.layout.geometry import (
 from muster.layout.merge import merge
 from muster.layout.parts import Fact, Found, Gpu, Layout
 from muster.layout.states import Doing, State, use_glyph
-from muster.layout.svg import svg
+from muster.layout.svg import More, svg
+from muster.layout.svg_marks import Load
 from muster.layout.terminal import bare, draw, strip
 from muster.layout.words import sentence
 from muster.model.errors import BadInput
@@ -164,6 +168,11 @@ def test_top_has_a_word_of_glyphs_for_each_node() -> None:
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+class Links(More):
+    def link(self, box: Box) -> str | None:
+        return f"/where/{box.name}" if box.level is Level.NODE else None
+
+
 def test_the_svg_has_a_group_with_words_for_everything_and_no_scripts() -> None:
     layout = merge(delta())
     text = svg(geometry(layout), {gpu_id("gpub001", 0): Doing(State.WORKING, 0.5)}, title=sentence(layout))
@@ -193,7 +202,7 @@ def test_nothing_that_anybody_wrote_is_markup() -> None:
     name = "</title><script>alert(1)</script>\x07\"'&"
     layout = merge(None, (Found(name, gpus=(Gpu(0),)),))
     doing = {gpu_id(name, 0): Doing(words="<b onload='x'>")}
-    text = svg(geometry(layout), doing, title=name, link=lambda box: f"/where?node={box.name}")
+    text = svg(geometry(layout), doing, title=name, more=Links())
     root = ET.fromstring(text)
     assert "<script" not in text
     assert "\x07" not in text
@@ -201,8 +210,63 @@ def test_nothing_that_anybody_wrote_is_markup() -> None:
 
 
 def test_nodes_are_links_where_they_lead_somewhere() -> None:
-    text = svg(geometry(merge(delta())), {}, link=lambda box: f"/where/{box.name}")
+    text = svg(geometry(merge(delta())), {}, more=Links())
     links = list(ET.fromstring(text).iter(f"{SVG}a"))
     assert len(links) == 100
     assert links[0].attrib["aria-label"] == "node gpub001: 4 GPUs, 4 unknown"
     assert links[0].attrib["href"] == "/where/gpub001"
+
+
+def test_a_large_site_is_about_as_wide_as_what_people_look_at() -> None:
+    site = geometry(merge(stress()))[0]
+    assert 1.0 < site.w / site.h < 2.0
+
+
+def test_racks_are_drawn_up_to_the_highest_unit_that_is_taken_in_their_row() -> None:
+    boxes = {box.id: box for box in geometry(merge(delta()))}
+    rack, top = boxes[rack_id("R01")], boxes[node_id("gpub010")]
+    assert rack.h == HEAD + 22 * UNIT + PAD
+    assert top.y == rack.y + HEAD + UNIT
+
+
+class Page(More):
+    """As a page draws: every piece is there, shown or not."""
+
+    live = True
+
+    def __init__(self, loads: dict[str, Load], used: float | None = None) -> None:
+        self.loads, self._used = loads, used
+
+    def used(self, _: Box) -> float | None:
+        return self._used
+
+
+def pieces(text: str, kind: str) -> list[dict[str, str]]:
+    return [one.attrib for one in ET.fromstring(text).iter() if kind in one.attrib.get("class", "").split()]
+
+
+def test_what_is_not_used_is_veiled_from_above() -> None:
+    boxes = within(geometry(merge(delta())), node_id("gpub001"))
+    doings: dict[str, Doing] = {gpu_id("gpub001", n): Doing(State.WORKING, 0.75) for n in range(4)}
+    high = float(pieces(svg(boxes, doings), "cell")[0]["height"])
+    assert [float(veil["height"]) for veil in pieces(svg(boxes, doings), "unused")] == [high / 4] * 4
+    (one,) = pieces(svg(boxes, doings, zoom=Zoom.RACK, more=Page({}, 0.75)), "unused")
+    assert float(one["height"]) == high / 4
+
+
+def test_a_page_has_every_piece_of_a_mark_so_that_only_attributes_change() -> None:
+    boxes = within(geometry(merge(delta())), node_id("gpub001"))
+    doings = {gpu_id("gpub001", 0): Doing(State.FREE), gpu_id("gpub001", 1): Doing(undefended=True)}
+    text = svg(boxes, doings, more=Page({}))
+    assert len(pieces(text, "unused")) == len(pieces(text, "corner")) == 4
+    assert sum("display" not in corner for corner in pieces(text, "corner")) == 1
+    assert not pieces(svg(boxes, {}), "corner")
+
+
+def test_a_node_without_gpus_is_drawn_by_its_cpus() -> None:
+    boxes = geometry(merge(None, (Found("cn1", gpus=()),)))
+    text = svg(boxes, {}, more=Page({node_id("cn1"): Load(State.WORKING, 0.5, 0.25, 64)}))
+    (ground,), (held,), (unused,) = (pieces(text, kind) for kind in ("ground", "held", "unused"))
+    assert float(held["width"]) == float(ground["width"]) / 2
+    assert float(unused["height"]) == float(ground["height"]) / 2
+    assert "node cn1: 64 cpus, 50% held, 25% used" in text

@@ -5,11 +5,14 @@ What draws (the page, the terminal, a canvas) takes the boxes as they are. A pla
 alone and not on what runs, so nothing ever jumps. How near one looks decides which boxes are drawn, not
 where they are: one mark for a rack from far away, one for a node from nearer, one for each GPU at the end.
 
-Lengths are in points of no size: a rack's unit is 12 high. Units count from below, as they do in racks.
+Lengths are in points of no size: a rack's unit is 12 high. Units count from below, as they do in racks; those
+of a row are drawn up to the highest that is taken, and one more. Many rows stand beside each other, so that a
+large site is about as wide as what people look at.
 """
 
 import enum
 import functools
+import math
 import re
 from collections.abc import Iterator
 
@@ -24,6 +27,9 @@ PAD, HEAD, GAP = 2.0, 18.0, 16.0  # inside a box; above what is in it, for its n
 MOST_ABREAST = 8  # GPUs of a node side by side
 _LOOSE_ABREAST = 16  # racks side by side, of which nobody has said in which row they stand
 _LOOSE_UNITS = 42  # in a column of nodes without a place
+_MANY_ROWS, _LARGE_HEAD = 4, 44.0  # of a site that is seen from so far that names have to be large
+_SHAPE = 1.6  # how much wider than high a site would best be
+_LOOSE = f"row-{UNPLACED}"  # the row of nodes without a place
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -127,14 +133,19 @@ class _Drawing:
         )  # the width of a node that has a shelf to itself
 
     def boxes(self) -> Iterator[Box]:
-        rows = [_Row(self, line) for line in _lines(self._layout)]
-        width = max((row.w for row in rows), default=CELL) + 2 * GAP
-        height = HEAD + sum(row.h + GAP for row in rows)
+        named = list(_lines(self._layout))
+        head = _LARGE_HEAD if len(named) > _MANY_ROWS else HEAD
+        lines = list(_side_by_side([_Row(self, line, head) for line in named]))
+        width = max((sum(row.w + GAP for row in rows) for rows in lines), default=CELL + GAP) + GAP
+        height = HEAD + sum(max(row.h for row in rows) + GAP for rows in lines)
         yield Box(Level.SITE.value, 0.0, 0.0, width, height, None, Level.SITE, self._layout.site)
         y = HEAD
-        for row in rows:
-            yield from row.boxes(GAP, y)
-            y += row.h + GAP
+        for rows in lines:
+            x = GAP
+            for row in rows:
+                yield from row.boxes(x, y)
+                x += row.w + GAP
+            y += max(row.h for row in rows) + GAP
 
     def arranged(self, rack: Rack) -> "_Arranged":
         return _Arranged(rack, self._nodes[rack.name], self._inner)
@@ -151,18 +162,41 @@ def _lines(layout: Layout) -> Iterator[_Line]:
         yield _Line(row_id(room, row), name, tuple(members), len(members) if row else _LOOSE_ABREAST)
     for rack in layout.racks:
         if rack.name == UNPLACED:
-            yield _Line(f"row-{UNPLACED}", "without a place", (rack,), 1)
+            yield _Line(_LOOSE, "without a place", (rack,), 1)
+
+
+def _side_by_side(rows: list["_Row"]) -> Iterator[list["_Row"]]:
+    """As many as give the site its shape. Who has no place stands below, and moves nobody."""
+    placed, loose = [row for row in rows if row.is_placed], [row for row in rows if not row.is_placed]
+    abreast = _abreast(placed)
+    for start in range(0, len(placed), abreast):
+        yield placed[start : start + abreast]
+    yield from ([row] for row in loose)
+
+
+def _abreast(rows: list["_Row"]) -> int:
+    many = len(rows)
+    wide, high = max((row.w for row in rows), default=1.0), max((row.h for row in rows), default=1.0)
+
+    def misshapen(abreast: int) -> float:
+        return abs(math.log(abreast * wide / (-(-many // abreast) * high) / _SHAPE))
+
+    return min(range(1, many + 1), key=misshapen, default=1)
 
 
 class _Row:
     """A row: its racks from left to right, all on one floor; those that stand in no row, in several lines."""
 
-    def __init__(self, drawing: _Drawing, line: _Line) -> None:
+    def __init__(self, drawing: _Drawing, line: _Line, head: float) -> None:
         self._line = line
+        self.is_placed = line.id != _LOOSE
         self._racks: list[tuple[_Arranged, float, float]] = []
-        self.w, self.h = 2 * GAP, HEAD
+        self.w, self.h = 2 * GAP, head
         for start in range(0, len(line.racks), line.abreast):
             racks = [drawing.arranged(rack) for rack in line.racks[start : start + line.abreast]]
+            top = max(rack.top for rack in racks) + 1
+            for rack in racks:
+                rack.cut(top)
             tallest = max(rack.h for rack in racks)
             x = GAP
             for rack in racks:
@@ -186,10 +220,16 @@ class _Arranged:
         loose = rack.name == UNPLACED
         self._shelves = list(_columns(spots) if loose else _shelves(spots))
         columns = 1 + max((column for _, _, column in self._shelves), default=0)
-        top = max((at_u + spot.u - 1 for spot, at_u, _ in self._shelves), default=0)
-        self._units = top if loose else max(rack.units, top)
+        self.top = max((at_u + spot.u - 1 for spot, at_u, _ in self._shelves), default=0)
+        self._units = self.top if loose else max(rack.units, self.top)
         self.w = columns * (inner + PAD) + PAD
-        self.h = HEAD + self._units * UNIT + PAD
+
+    def cut(self, units: int) -> None:
+        self._units = min(self._units, units)
+
+    @property
+    def h(self) -> float:
+        return HEAD + self._units * UNIT + PAD
 
     def boxes(self, x: float, y: float, parent: str) -> Iterator[Box]:
         mine = rack_id(self._rack.name)

@@ -44,6 +44,16 @@ LOOKS = {
     State.UNKNOWN: Look("?", "none", dashed=True),
 }
 UNDEFENDED = "#CC79A7"  # a mark on any state
+HUES = (  # for people and efforts: the first of many, and the last for all others
+    Look("1", "#56B4E9"),
+    Look("2", "#E69F00", pattern="hatched"),
+    Look("3", "#009E73", pattern="dotted"),
+    Look("4", "#CC79A7", pattern="back"),
+    Look("5", "#0072B2", pattern="level"),
+    Look("6", "#F0E442", pattern="crossed"),
+    Look("7", "#D55E00", pattern="upright"),
+    Look("…", "#BBBBBB", pattern="checked"),
+)
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 

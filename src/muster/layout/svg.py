@@ -2,29 +2,57 @@
 
 What a GPU does is told by colour, pattern and word at once. From far away a rack, and from nearer a node, is
 one mark: a bar of all its states in the order of the legend, so that a single one that is down still shows.
+What has no GPUs is drawn by its cpus.
+
+A file of it stands alone: how things look is written at each. A page has rules of its own for the same
+classes, so that it can be dark, and changes attributes as time goes on; for that every mark it draws has all
+its pieces, shown or not.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 
 from muster.layout.geometry import HEAD, LABEL, PAD, Box, Level, Zoom, seen_from
-from muster.layout.states import LOOKS, UNDEFENDED, Doing, Look, State
-from muster.layout.words import printable
+from muster.layout.states import Doing, State
+from muster.layout.svg_marks import Load, bar, cell, definitions, e, frame, label, n, plain
 from muster.model.units import show_count
 
-_STROKE = "#222222"
-_TEXT = 'font-family="system-ui, sans-serif" fill="currentColor"'
-_PATTERNS = {
-    "hatched": '<path d="M-1 1l2-2M0 6l6-6M5 7l2-2" stroke="#222222" stroke-width="1"/>',
-    "crossed": '<path d="M0 0l6 6M6 0l-6 6" stroke="#222222" stroke-width="1"/>',
-    "dotted": '<circle cx="3" cy="3" r="1" fill="#222222"/>',
-}
 _UNKNOWN = Doing()
-_LETTER = 5.5  # about the width of one, for names that are cut
+_WIDE = 2000.0  # a picture that is shown so small that its names have to be larger
 
 Doings = Mapping[str, Doing]  # by the id of the GPU's box; whoever is not in it is unknown
-Link = Callable[[Box], str | None]  # where a node leads
+Counts = Callable[[Box], Sequence[int]]  # GPUs in a box, in the order of ``State``
+Link = Callable[[Box], str | None]  # where a box leads
+Segments = Callable[[Box], Sequence[tuple[str, int]]]  # the bar of a box: kinds of GPUs, and how many
+
+
+class More:
+    """What a page adds. By default nothing."""
+
+    live = False  # whether marks have all their pieces
+    size: tuple[float, float] | None = None  # at most, in pixels
+    loads: Mapping[str, Load] = {}  # of racks and nodes without GPUs, by box
+    counts: Counts | None = None  # if they are known without counting
+    segments: Segments | None = None  # if bars tell something else than states
+
+    def used(self, _: Box) -> float | None:
+        """Of what works in a box, how much is truly used."""
+        return None
+
+    def definitions(self, _: Box) -> str:
+        """What is drawn with, in the picture of this box."""
+        return definitions()
+
+    def link(self, _: Box) -> str | None:
+        return None
+
+    def attributes(self, _: Box) -> str:
+        """Further ones, with a blank before each."""
+        return ""
+
+    def words(self, _: Box) -> str:
+        """More about a box, for its title."""
+        return ""
 
 
 def svg(
@@ -33,181 +61,119 @@ def svg(
     *,
     zoom: Zoom = Zoom.NODE,
     title: str = "",
-    link: Link = lambda _: None,
+    more: More | None = None,
 ) -> str:
-    """The picture of these boxes; ``title`` is the sentence that it opens with."""
-    root = boxes[0]
-    drawing = _Drawing(boxes, doings, zoom, link)
-    size = f'viewBox="{_n(root.x)} {_n(root.y)} {_n(root.w)} {_n(root.h)}"'
+    """The picture of these boxes, of which the first is around all; ``title``: its sentence."""
+    root, more = boxes[0], more or More()
+    drawing = _Drawing(boxes, doings, zoom, more)
+    size = f'viewBox="{n(root.x)} {n(root.y)} {n(root.w)} {n(root.h)}"'
+    if more.size is not None:
+        size += f' width="{more.size[0]:.0f}" height="{more.size[1]:.0f}"'
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="group" aria-labelledby="map-title map-desc">'
     )
-    counts = ", ".join(f"{count:,} {state}" for state, count in drawing.totals(root).items())
-    said = f'<title id="map-title">{_e(title)}</title><desc id="map-desc">{_e(counts)}</desc>'
-    return "".join([head, said, _definitions(), *drawing.box(root), "</svg>"])
-
-
-def _definitions() -> str:
-    """A pattern for each state that has one: its lines over its colour."""
-    made = [_pattern(state, look) for state, look in LOOKS.items() if look.pattern]
-    return f"<defs>{''.join(made)}</defs>"
-
-
-def _pattern(state: State, look: Look) -> str:
-    head = f'<pattern id="{_fill_id(state)}" width="6" height="6" patternUnits="userSpaceOnUse">'
-    return f'{head}<rect width="6" height="6" fill="{look.colour}"/>{_PATTERNS[look.pattern]}</pattern>'
-
-
-def _fill_id(state: State) -> str:
-    return f"fill-{state.name.lower()}"
+    said = f'<title id="map-title">{e(title)}</title><desc id="map-desc">{e(drawing.told(root))}</desc>'
+    return "".join([head, said, more.definitions(root), *drawing.box(root), "</svg>"])
 
 
 class _Drawing:
-    def __init__(self, boxes: tuple[Box, ...], doings: Doings, zoom: Zoom, link: Link) -> None:
-        self._doings, self._link = doings, link
+    def __init__(self, boxes: tuple[Box, ...], doings: Doings, zoom: Zoom, more: More) -> None:
+        self._doings, self._more, self._zoom = doings, more, zoom
+        self._is_wide = boxes[0].w > _WIDE
         self._inside: dict[str | None, list[Box]] = {}
         for box in seen_from(boxes, zoom):
             self._inside.setdefault(box.parent, []).append(box)
-        self._gpus = _gpus_below(boxes)
+        self._count = more.counts or _Counted(boxes, doings).of
 
-    def totals(self, box: Box) -> dict[str, int]:
+    def told(self, box: Box) -> str:
         """How many GPUs below it are in each state, in the order of the legend."""
-        found = Counter(self._doing(gpu).state for gpu in self._gpus.get(box.id, ()))
-        return {state.value: found[state] for state in State if found[state]}
+        counts = zip(State, self._count(box), strict=True)
+        return ", ".join(f"{count:,} {state.value}" for state, count in counts if count)
 
     def box(self, box: Box) -> Iterator[str]:
         if box.level is Level.GPU:
-            yield self._gpu(box)
+            doing = self._doings.get(box.id, _UNKNOWN)
+            yield cell(box, doing, self._more.attributes(box), live=self._more.live)
             return
-        tag, opening = self._opening(box)
-        yield f"<{tag} {opening}>"
-        yield f"<title>{_e(self._words(box))}</title>{_frame(box)}{_label(box)}"
-        inside = self._inside.get(box.id, [])
-        if not inside and box.level in (Level.RACK, Level.NODE):
-            yield from self._bar(box)
+        inside, leads_to = self._inside.get(box.id, ()), self._more.link(box)
+        is_mark = box.level is Level.NODE or (box.level is Level.RACK and self._zoom is Zoom.SITE)
+        tag, words = "a" if is_mark and leads_to else "g", self._words(box)
+        named = (
+            f'id="{e(box.id)}" class="{box.level.value}" aria-label="{e(words)}"{self._more.attributes(box)}'
+        )
+        yield (
+            f'<{tag} {named} href="{e(leads_to)}">'
+            if tag == "a" and leads_to
+            else f'<g {named} role="group">'
+        )
+        yield f"<title>{e(words)}</title>{frame(box)}"
+        yield self._label(box) if is_mark or not leads_to else _linked(self._label(box), leads_to, box)
+        if is_mark and not inside:
+            yield self._mark(box)
         for child in inside:
             yield from self.box(child)
         yield f"</{tag}>"
 
-    def _opening(self, box: Box) -> tuple[str, str]:
-        leads_to = self._link(box) if box.level is Level.NODE else None
-        named = f'id="{_e(box.id)}" class="{box.level.value}" aria-label="{_e(self._words(box))}"'
-        return ("a", f'{named} href="{_e(leads_to)}"') if leads_to else ("g", f'{named} role="group"')
+    def _label(self, box: Box) -> str:
+        if box.level is Level.NODE:
+            return "" if self._is_wide and self._zoom is not Zoom.NODE else label(box, 8.0)
+        large = 34.0 if box.level is Level.ROW else 30.0 if self._zoom is Zoom.SITE else 18.0
+        return label(box, large if self._is_wide else 11.0)
 
     def _words(self, box: Box) -> str:
-        counts = ", ".join(f"{count} {state}" for state, count in self.totals(box).items())
-        many = show_count(len(self._gpus.get(box.id, ())), "GPU")
-        return f"{box.level.value} {box.name}: {many}" + (f", {counts}" if counts else "")
+        load = self._more.loads.get(box.id)
+        said = str(load) if load is not None else show_count(sum(self._count(box)), "GPU")
+        parts = (f"{box.level.value} {box.name}: {said}", self.told(box), self._more.words(box))
+        return ", ".join(filter(None, parts))
 
-    def _doing(self, gpu: Box) -> Doing:
-        return self._doings.get(gpu.id, _UNKNOWN)
+    def _mark(self, box: Box) -> str:
+        """A node without GPUs is drawn by its cpus, everything else by the states of its GPUs."""
+        load, area = self._more.loads.get(box.id), self._area(box)
+        if load is not None and not any(self._count(box)):
+            return plain(area, load)
+        return bar(area, self._segments(box), self._more.used(box))
 
-    def _gpu(self, box: Box) -> str:
-        """A cell. What is truly used fills it from below; of what is held and not used the pattern stays."""
-        doing = self._doing(box)
-        words = ", ".join(filter(None, (f"GPU {box.number}", doing.state.value, _share(doing), doing.words)))
-        marks = [_rect(box, doing.state), *_used(box, doing), *_corner(box, doing)]
-        head = f'<g id="{_e(box.id)}" class="gpu" data-state="{doing.state.name.lower()}">'
-        return f"{head}<title>{_e(words)}</title>{''.join(marks)}</g>"
+    def _segments(self, box: Box) -> Sequence[tuple[str, int]]:
+        if self._more.segments is not None:
+            return self._more.segments(box)
+        return [(state.name.lower(), count) for state, count in zip(State, self._count(box), strict=True)]
 
-    def _bar(self, box: Box) -> Iterator[str]:
-        """All states of what is inside, side by side, each at least so wide that it can be seen."""
-        found = Counter(self._doing(gpu).state for gpu in self._gpus.get(box.id, ()))
-        states = [state for state in State if found[state]]
-        head = HEAD if box.level is Level.RACK else 0.0
-        width = box.w - 2 * PAD - (LABEL if box.level is Level.NODE else 0.0)
-        left = box.x + PAD
-        for state, wide in zip(states, _widths([found[state] for state in states], width), strict=True):
-            yield _rect(_at(box, left, box.y + head + PAD / 2, wide, box.h - head - PAD), state)
-            left += wide
+    def _area(self, box: Box) -> Box:
+        """Where the mark is: below the name of a rack, beside that of a node."""
+        is_rack = box.level is Level.RACK
+        head = (HEAD + 26.0 if self._is_wide else HEAD) if is_rack else 0.0
+        beside = 0.0 if is_rack or (self._is_wide and not self._inside.get(box.id)) else min(LABEL, box.w / 2)
+        return Box(
+            box.id,
+            box.x + PAD,
+            box.y + head + PAD / 2,
+            box.w - 2 * PAD - beside,
+            box.h - head - PAD,
+            box.parent,
+            box.level,
+            box.name,
+        )
 
 
-def _gpus_below(boxes: tuple[Box, ...]) -> dict[str, list[Box]]:
+class _Counted:
     """Of every box, the GPUs anywhere inside it."""
-    parent = {box.id: box.parent for box in boxes}
-    found: dict[str, list[Box]] = {}
-    for box in boxes:
-        above = box.parent if box.level is Level.GPU else None
-        while above is not None:
-            found.setdefault(above, []).append(box)
-            above = parent.get(above)
-    return found
+
+    def __init__(self, boxes: tuple[Box, ...], doings: Doings) -> None:
+        parent = {box.id: box.parent for box in boxes}
+        self._found: dict[str, Counter[State]] = {}
+        for box in boxes:
+            above = box.parent if box.level is Level.GPU else None
+            while above is not None:
+                self._found.setdefault(above, Counter())[doings.get(box.id, _UNKNOWN).state] += 1
+                above = parent.get(above)
+
+    def of(self, box: Box) -> list[int]:
+        found = self._found.get(box.id, Counter())
+        return [found[state] for state in State]
 
 
-def _widths(counts: Sequence[int], width: float) -> list[float]:
-    """In proportion, but none thinner than a twelfth."""
-    least = width / 12
-    wide = [max(least, width * count / sum(counts)) for count in counts]
-    return [one * width / sum(wide) for one in wide]
-
-
-def _at(box: Box, x: float, y: float, w: float, h: float) -> Box:
-    return Box(box.id, x, y, w, h, box.parent, box.level, box.name)
-
-
-def _rect(box: Box, state: State) -> str:
-    look = LOOKS[state]
-    fill = f"url(#{_fill_id(state)})" if look.pattern else look.colour
-    dashes = ' stroke-dasharray="2 2"' if look.dashed else ""
-    mark = _question(box, "currentColor") if state is State.UNKNOWN else ""
-    return f'<rect {_xywh(box)} class="{state.name.lower()}" fill="{fill}" stroke="{_STROKE}"{dashes}/>{mark}'
-
-
-def _used(box: Box, doing: Doing) -> Iterator[str]:
-    """The part that is not used is veiled, from above."""
-    if doing.state is State.WORKING and doing.share is not None:
-        unused = box.h * (1 - min(1.0, max(0.0, doing.share)))
-        veil = _xywh(_at(box, box.x, box.y, box.w, unused))
-        yield f'<rect {veil} class="unused" fill="#FFFFFF" fill-opacity="0.7"/>'
-
-
-def _corner(box: Box, doing: Doing) -> Iterator[str]:
-    if doing.undefended:
-        x, y = box.x + box.w, box.y
-        points = f"{_n(x - 5)},{_n(y)} {_n(x)},{_n(y)} {_n(x)},{_n(y + 5)}"
-        yield f'<polygon class="undefended" points="{points}" fill="{UNDEFENDED}"/>'
-        yield _question(box, _STROKE)
-
-
-def _question(box: Box, colour: str) -> str:
-    at = f'x="{_n(box.x + box.w / 2)}" y="{_n(box.y + box.h / 2 + 3)}" font-size="8" text-anchor="middle"'
-    return f'<text {at} fill="{colour}" aria-hidden="true">?</text>'
-
-
-def _share(doing: Doing) -> str:
-    return "" if doing.share is None else f"{doing.share:.0%} used"
-
-
-def _frame(box: Box) -> str:
-    if box.level in (Level.SITE, Level.ROW):
-        return ""
-    return f'<rect {_xywh(box)} class="frame" fill="none" stroke="{_STROKE}"/>'
-
-
-def _label(box: Box) -> str:
-    """The name, cut to the room there is; the whole is in the title."""
-    if box.level is Level.NODE:
-        at = f'x="{_n(box.x + box.w - PAD)}" y="{_n(box.y + box.h / 2 + 3)}" text-anchor="end" font-size="8"'
-        room = min(LABEL, box.w / 2)
-    else:
-        at = f'x="{_n(box.x + PAD)}" y="{_n(box.y + HEAD - 5)}" font-size="11"'
-        room = box.w
-    return f"<text {at} {_TEXT}>{_cut(box.name, room)}</text>"
-
-
-def _cut(name: str, room: float) -> str:
-    most = max(1, int(room / _LETTER))
-    return _e(name if len(name) <= most else "…" + name[-(most - 1) :] if most > 1 else "…")
-
-
-def _xywh(box: Box) -> str:
-    return f'x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.w)}" height="{_n(box.h)}"'
-
-
-def _n(value: float) -> str:
-    return f"{value:.7g}"
-
-
-def _e(text: str) -> str:
-    """Nothing that anybody wrote is ever markup."""
-    return escape(printable(text), quote=True)
+def _linked(text: str, leads_to: str, box: Box) -> str:
+    """The name of what has marks inside leads there."""
+    return (
+        f'<a class="into" href="{e(leads_to)}" aria-label="{e(f"{box.level.value} {box.name}")}">{text}</a>'
+    )

@@ -75,11 +75,15 @@ class Live:
     # --- For pages ----------------------------------------------------------------------------------
 
     def scene(self) -> Scene:
-        """As of the last tick; a new one if that was too long ago."""
+        """As of the last tick; a new one if that was too long ago, or before something that has happened."""
         scene = self._scene
-        if scene is None or self._service.wall() - scene.at >= TICK_SECONDS:
+        if scene is None or self._service.wall() - scene.at >= TICK_SECONDS or self._is_behind:
             scene = self._tick()
         return scene
+
+    @property
+    def _is_behind(self) -> bool:
+        return self._ticks[-1].facts != self._facts
 
     def pulse(self) -> Pulse:
         scene = self.scene()
@@ -128,6 +132,8 @@ class Live:
             await asyncio.sleep(max(0.0, due - loop.time()))
             due = max(due + TICK_SECONDS, loop.time())
             self._tick()
+            news, self._news = self._news, asyncio.Event()
+            news.set()
 
     # --- Ticks --------------------------------------------------------------------------------------
 
@@ -150,14 +156,14 @@ class Live:
             )
         )
         self._said.clear()
-        news, self._news = self._news, asyncio.Event()
-        news.set()
         return scene
 
     def _changed(self, before: Scene | None, now: Scene) -> dict[str, Numbers]:
+        nodes = self._differing(None if before is None else before.nodes, now.nodes, _node)
         return {
-            "gpus": self._differing(None if before is None else before.gpus, now.gpus, _gpu),
-            "nodes": self._differing(None if before is None else before.nodes, now.nodes, _node),
+            "gpus": self._differing(None if before is None else before.gpus, now.gpus, _gpu)
+            | {number: shown for number, shown in nodes.items() if not any(shown[0])},  # drawn by their cpus
+            "nodes": nodes,
             "racks": self._differing(None if before is None else before.racks, now.racks, _tally),
         }
 
@@ -195,7 +201,15 @@ class Live:
             for tick in self._ticks:
                 if tick.number > last:
                     changes.update(tick.levels.get(level, {}))
-        body = {"at": newest.at, "facts": newest.facts, "counts": newest.counts, "changes": changes}
+        body: dict[str, Any] = {
+            "at": newest.at,
+            "facts": newest.facts,
+            "counts": newest.counts,
+            "changes": changes,
+        }
+        if level:
+            assert self._scene is not None
+            body["sentence"] = self._scene.sentence
         kind = b"all" if last is None else b"tick"
         mark = f"{self._epoch}-{newest.number}".encode()
         return b"id: " + mark + b"\nevent: " + kind + b"\ndata: " + _encode(body) + b"\n\n"

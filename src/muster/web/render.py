@@ -42,8 +42,7 @@ class Renderer:
             person=visit.person,
             word=form_word(visit.session),
             now=self._wall(),
-            **about,
-            **sheet.more,
+            **{**about, **sheet.more},  # a page that was drawn from a tick says from which
         )
 
     def plain(self, template: str, **more: Any) -> bytes:

@@ -30,7 +30,7 @@ class Sheet(msgspec.Struct, frozen=True):
     template: str
     title: str
     sentence: str
-    data: Any  # what ``.json`` answers
+    data: Any  # what ``.json`` answers; a function, if it is made only then
     table: Table
     more: Mapping[str, Any] = {}  # what else the template needs
     scripts: tuple[str, ...] = ()  # besides the one that all pages have
@@ -58,7 +58,7 @@ class Page(msgspec.Struct, frozen=True):
 
 def twin(sheet: Sheet, ending: str) -> Reply:
     if ending == "json":
-        return Reply(JSON, msgspec.json.encode(sheet.data))
+        return Reply(JSON, msgspec.json.encode(sheet.data() if callable(sheet.data) else sheet.data))
     if ending == "csv":
         return Reply(CSV, _csv(sheet.table).encode())
     return Reply(TEXT, f"{sheet.sentence}\n\n{_columns(sheet.table)}".encode())

@@ -8,6 +8,7 @@ from muster.web.pages.job import JobPage
 from muster.web.pages.queue import Queue
 from muster.web.pages.review import Review
 from muster.web.pages.reviews import Reviews
+from muster.web.pages.where import Where
 from muster.web.pages.why import WhyPage
 from muster.web.sheet import Page
 
@@ -15,6 +16,7 @@ from muster.web.sheet import Page
 def pages_of(desk: Desk) -> tuple[Page, ...]:
     return (
         Page("/", Home(desk), "Mine", "m"),
+        Page("/where", Where(desk), "Where", "w"),
         Page("/efforts", EffortsPage(desk), "Efforts", "e"),
         Page("/effort/{name}", EffortPage(desk)),
         Page("/job/{id}", JobPage(desk)),
