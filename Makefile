@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 MLFLOW := .venv-mlflow
 
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check bench pictures clean $(MLFLOW)
+.PHONY: help up demo test test-slurm check bench pictures clean $(MLFLOW)
 
 help:  ## what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
 $(BIN)/muster: pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Muster needs Python 3.11 or newer: apt-get install python3 python3-venv"; exit 1; }
@@ -30,6 +30,10 @@ demo: $(BIN)/muster  ## install into .venv and show a simulated site with a week
 
 test: $(VENV)/.dev  ## install what the tests need and run them
 	$(BIN)/python -m pytest -n auto
+
+test-slurm: $(VENV)/.dev  ## install Debian's Slurm if there is none (as root) and test against a real cluster
+	tests/slurm/install
+	MUSTER_TEST_SLURM=1 $(BIN)/python -m pytest tests/slurm
 
 check: $(VENV)/.dev  ## style, types and the layers
 	$(BIN)/ruff check .

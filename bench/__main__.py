@@ -30,6 +30,7 @@ WITHOUT_DATA = (
     "budget",
     "slurm",
     "page",
+    "slurm_handover",
 )  # each has a ``measure``
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 NODES = ("node1", "node2", "node3", "node4")
 ORDINARY = ("games", "news")
 """Users without any rights in Slurm but their own: every Debian has them."""
+WANTED = "MUSTER_TEST_SLURM"
 PATIENCE_SECONDS = 60.0
 _WELL = ("idle", "mix", "comp", "alloc")
 _COMMANDS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "srun")
@@ -54,7 +55,7 @@ SlurmctldPidFile={b}/run/slurmctld.pid
 SlurmctldLogFile={b}/log/slurmctld.log
 StateSaveLocation={b}/state
 SlurmdParameters=config_overrides
-SlurmdTimeout=10
+SlurmdTimeout=15
 ReturnToService=2
 MpiDefault=none
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
@@ -116,7 +117,9 @@ _GRES = "NodeName=node[1-3] Name=gpu Type=a40 File={b}/dev/nvidia[0-3]\n"
 
 
 def why_not() -> str | None:
-    """Why there can be no cluster here; None: there can."""
+    """Why there is to be no cluster here; None: there is."""
+    if not os.environ.get(WANTED):
+        return "a real Slurm takes minutes: make test-slurm installs one and runs these"
     missing = [name for name in _COMMANDS if shutil.which(name, path=_path()) is None]
     if missing:
         return f"Slurm is not installed ({', '.join(missing)} missing): make test-slurm installs and tests it"

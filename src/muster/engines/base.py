@@ -6,6 +6,7 @@ does nothing. An engine never decides: what it can't do, its capabilities say be
 
 The life of an attempt, as the engine tells it:
 
+- ``Seated`` before that, if it sits elsewhere than was decided, or later, or if nobody decided where.
 - ``Started`` once, unless it ended before; then ``Exited`` or ``Vacated`` once, and nothing more.
 - ``Exited`` ends the job. ``Vacated`` (it was evicted, or a node it sat on was lost) ends only the
   attempt: the job can be started again, under a higher number. Of what the attempt took from its
@@ -36,6 +37,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     shares_gpus: bool = True
     gangs: bool = True
     virtual_time: bool = False  # time passes only in ``observe``
+    places: bool = True  # Muster says where; if not, the engine finds the seats and tells by ``Seated``
     lines_up: bool = False  # a start may name whom it comes behind: it waits until that attempt has left
     starts: bool = True  # if not, it only observes: there is nothing to decide
 

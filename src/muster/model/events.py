@@ -107,6 +107,8 @@ class Promised(Event, frozen=True):
 
 
 class Placed(Event, frozen=True):
+    """It was decided that the job goes. Without seats: where, the engine decides, and tells by ``Seated``."""
+
     job: JobId
     attempt: int
     seats: tuple[Seat, ...]
@@ -120,6 +122,17 @@ class StoodDown(Event, frozen=True):
 
     job: JobId
     attempt: int
+
+
+class Seated(Event, frozen=True):
+    """Where the attempt truly sits, and since when: what was decided before was only proposed.
+
+    Until then it held nothing, but for what counts against its team's quota.
+    """
+
+    job: JobId
+    attempt: int
+    seats: tuple[Seat, ...]
 
 
 class Started(Event, frozen=True):

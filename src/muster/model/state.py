@@ -16,6 +16,7 @@ from muster.model.events import (
     Reported,
     Resumed,
     Retried,
+    Seated,
     Started,
     StoodDown,
     Stopping,
@@ -43,6 +44,7 @@ TRANSITIONS: dict[tuple[State, type[Event]], State] = {
     (State.QUEUED, Promised): State.QUEUED,
     (State.QUEUED, Placed): State.STARTING,
     (State.STARTING, StoodDown): State.QUEUED,
+    (State.STARTING, Seated): State.STARTING,
     (State.STARTING, Started): State.RUNNING,
     (State.STARTING, Evicting): State.STOPPING,
     (State.STARTING, Stopping): State.STOPPING,
@@ -65,6 +67,7 @@ TRANSITIONS: dict[tuple[State, type[Event]], State] = {
     (State.SUSPENDED, Exited): State.ENDED,
     (State.SUSPENDED, Vacated): State.QUEUED,
     (State.SUSPENDED, Retried): State.QUEUED,
+    (State.STOPPING, Seated): State.STOPPING,
     (State.STOPPING, Started): State.STOPPING,  # it was told to leave before it said it had begun
     (State.STOPPING, Reported): State.STOPPING,
     (State.STOPPING, Stopping): State.STOPPING,  # an eviction may become a stop for good

@@ -22,6 +22,7 @@ from muster.model.events import (
     Placed,
     Resumed,
     Retried,
+    Seated,
     Started,
     StoodDown,
     Submitted,
@@ -59,10 +60,12 @@ class Ledger:
         """Take a fact in, after it was folded. ``job`` is asked for with ``Placed``. Twice does no harm."""
         if isinstance(event, Placed):
             assert job is not None
-            if event.behind is None:
-                self._placed(event, job)
-            else:
+            if _holds_nothing(event):
                 self._lined_up[event.job, event.attempt] = (event, job)
+            else:
+                self._placed(event, job)
+        elif isinstance(event, Seated):
+            self._seated(event)
         elif isinstance(event, StoodDown):
             self._lined_up.pop((event.job, event.attempt), None)
         elif isinstance(event, Exited | Retried | Vacated):
@@ -80,6 +83,19 @@ class Ledger:
         placed = self._lined_up.pop((event.job, event.attempt), None)
         if placed is not None:
             self._placed(replace(placed[0], at=event.at), placed[1])
+
+    def _seated(self, event: Seated) -> None:
+        """It holds other seats than was decided, and not before now. Nothing of it was measured yet."""
+        key = (event.job, event.attempt)
+        placed = self._lined_up.pop(key, None)
+        entry = self._entries.get(key)
+        if placed is not None:
+            self._placed(replace(placed[0], at=event.at, seats=event.seats), placed[1])
+        elif entry is not None and entry.started_at is None:
+            holds, devices = held_by(event.seats), devices_of(event.seats)
+            self._enter(replace(entry, holds=holds, devices=devices, placed_at=event.at))
+            self.series.forget(*key)
+            self.series.hold(*key, event.at, len(devices))
 
     def add(self, sample: Sample) -> None:
         self.series.add(sample)
@@ -190,7 +206,7 @@ class Ledger:
         """A fact that may be in its entry already: the server was killed between two parcels."""
         if isinstance(event, Placed) and (event.job, event.attempt) not in self._entries:
             entry = written.get((event.job, event.attempt))
-            if entry is None and event.behind is not None:
+            if entry is None and _holds_nothing(event):
                 self.apply(event, jobs.find(event.job))
                 return
             entry = entry or self._entry(event, jobs.find(event.job))
@@ -203,6 +219,11 @@ class Ledger:
         self._enter(entry)
         counted_until = max(now, entry.counted_until or now)
         self.series.hold(*entry.key, entry.placed_at, len(entry.devices), counted_until)
+
+
+def _holds_nothing(event: Placed) -> bool:
+    """It is lined up, or the engine has yet to say where it sits."""
+    return event.behind is not None or not event.seats
 
 
 class _Jobs:

@@ -57,6 +57,10 @@ class Series:
         if found is not None:
             found.left = max(found.placed, ticks(at))
 
+    def forget(self, job: JobId, attempt: int) -> None:
+        """As if it had never had its seats."""
+        self._attempts.pop((job, attempt), None)
+
     def knows(self, job: JobId, attempt: int) -> bool:
         return (job, attempt) in self._attempts
 

@@ -5,6 +5,7 @@ from datetime import date
 
 import msgspec
 
+from muster.engines.slurm.settings import Mode
 from muster.model.errors import BadInput
 from muster.model.node import Device, Node
 from muster.model.policy import Policy, preset, tuned
@@ -125,7 +126,7 @@ class EngineTable(msgspec.Struct, frozen=True):
 class SlurmTable(msgspec.Struct, frozen=True):
     """How Muster stands to a cluster that Slurm runs."""
 
-    decide: str = "govern"  # Slurm schedules, Muster lets go; ``place``: Muster chooses node and time
+    decide: Mode = "govern"  # Slurm schedules, Muster lets go; ``place``: Muster chooses node and time
     observe: bool = False  # look, and change nothing there
     stop_adopted: bool = False  # whether the steward may stop what others submitted
     conf: str | None = None  # SLURM_CONF; None: as the environment or the installation says

@@ -18,6 +18,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Protocol
 
 import msgspec
 
@@ -51,7 +52,7 @@ from muster.model.state import State
 from muster.model.stewardship import Subject
 from muster.model.tenancy import Team
 from muster.model.units import MINUTE
-from muster.schedule import schedule
+from muster.schedule import govern, schedule
 from muster.server.answers import JobView
 from muster.server.config_tables import Config
 from muster.server.endings import Endings
@@ -118,6 +119,7 @@ class Service(Keeping):
         self.ended = Counter(fold.ended)  # by team and outcome, as far as it is durable
         self.cycles, self.cycle_seconds, self.last_cycle_seconds = 0, 0.0, 0.0
         self.plan = Plan()
+        self._cycle: Cycle = schedule if engine.capabilities.places else govern
         self._stale = True  # whether something has changed since the last cycle
         self._stirred = False
         self._deciding = False
@@ -446,12 +448,14 @@ class Service(Keeping):
             return
         now, snap = self.now(), self.fold.snapshot()
         if self.last_cycle_seconds <= _QUICK_SECONDS:
-            plan, seconds = _timed_cycle(snap, self.policy, now)
+            plan, seconds = _timed_cycle(self._cycle, snap, self.policy, now)
             self.fold.release()  # nobody else has borrowed meanwhile
             self._carry_out(plan, snap, now, seconds)
         else:
             self._deciding = True
-            cycle = self._loop.run_in_executor(self._thread, _timed_cycle, snap, self.policy, now)
+            cycle = self._loop.run_in_executor(
+                self._thread, _timed_cycle, self._cycle, snap, self.policy, now
+            )
             cycle.add_done_callback(lambda done: self._decided(done, snap, now))
 
     def _decided(self, done: "asyncio.Future[tuple[Plan, float]]", snap: Snapshot, now: float) -> None:
@@ -584,9 +588,15 @@ class Service(Keeping):
                 self.note(Withdrawn(now, record.waiting.job.id, taken_back=True))
 
 
-def _timed_cycle(snap: Snapshot, policy: Policy, now: float) -> tuple[Plan, float]:
+class Cycle(Protocol):
+    """A way of deciding."""
+
+    def __call__(self, snap: Snapshot, policy: Policy, *, now: float) -> Plan: ...
+
+
+def _timed_cycle(cycle: Cycle, snap: Snapshot, policy: Policy, now: float) -> tuple[Plan, float]:
     begun = time.perf_counter()
-    plan = schedule(snap, policy, now=now)
+    plan = cycle(snap, policy, now=now)
     return plan, time.perf_counter() - begun
 
 

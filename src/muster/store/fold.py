@@ -31,6 +31,7 @@ from muster.model.events import (
     Reported,
     Resumed,
     Retried,
+    Seated,
     Started,
     StoodDown,
     Stopping,
@@ -209,9 +210,7 @@ class Fold(Queue):
         self._promised[event.job] = (favoured or event.made_room, event.nodes or nodes)
 
     def _placed(self, event: Placed) -> None:
-        for seat in event.seats:
-            if seat.node not in self._nodes:
-                raise BadInput(f"there is no node {seat.node}")
+        self._check_nodes(event)
         if event.behind is not None:
             self._check_line(event.behind)
         record = self._moved(event.job, event)
@@ -222,7 +221,7 @@ class Fold(Queue):
             job=waiting.job,
             attempt=event.attempt,
             seats=event.seats,
-            held=held_by(event.seats),
+            held=held_by(event.seats) if event.seats else waiting.asked,
             placed_at=event.at,
             expected_end=end_of(event.at, event.expected_seconds),
             latest_end=end_of(event.at, event.at_most_seconds),
@@ -231,7 +230,7 @@ class Fold(Queue):
             attained_seconds=waiting.attained_seconds,
             done_seconds=waiting.done_seconds,
             behind=event.behind,
-            holds_since=event.at if event.behind is None else None,
+            holds_since=event.at if event.behind is None and event.seats else None,
         )
         record.waiting, record.running = None, running
         if event.behind is None:
@@ -239,6 +238,31 @@ class Fold(Queue):
             self._seat(running, 1, event.at)
         else:
             self._lined_up[event.behind] = event.job
+
+    def _check_nodes(self, event: Placed | Seated) -> None:
+        for seat in event.seats:
+            if seat.node not in self._nodes:
+                raise BadInput(f"there is no node {seat.node}")
+
+    def _seated(self, event: Seated) -> None:
+        """All that was reckoned from its placement is reckoned from now, and from where it sits."""
+        self._check_nodes(event)
+        record = self._moved(event.job, event)
+        before = record.running
+        assert before is not None
+        self._seat(before, -1, event.at)
+        later = event.at - before.placed_at
+        running = msgspec.structs.replace(
+            before,
+            seats=event.seats,
+            held=held_by(event.seats),
+            placed_at=event.at,
+            holds_since=event.at,
+            expected_end=before.expected_end + later,
+            latest_end=before.latest_end + later,
+        )
+        self._seat(running, 1, event.at)
+        self._goes_on_as(record, running)
 
     def _changed(self, event: Started | Suspended | Resumed | Evicting | Stopping) -> None:
         record = self._moved(event.job, event)
@@ -580,6 +604,7 @@ _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {
     Withdrawn: Fold._withdrawn,
     Promised: Fold._promised_room,
     Placed: Fold._placed,
+    Seated: Fold._seated,
     StoodDown: Fold._stood_down,
     Started: Fold._changed,
     Suspended: Fold._changed,

@@ -148,6 +148,8 @@ class Seats:
     def _seat(self, running: Running, sign: int, now: float) -> None:
         """Enter (+1) or strike (-1) what a running job holds, everywhere it counts."""
         self._hold(running, sign)
+        if not running.seats:  # nobody has granted it anything yet: only quotas count it
+            return
         cost = charged(running.held, running.job.priority, self._policy.charges)
         half_life = self._policy.half_life_seconds
         for holder in self._holders(running.job):

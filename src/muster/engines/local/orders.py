@@ -23,19 +23,19 @@ def start_order(
     job: Job, action: Start, home: Home, machine: Machine, environment: Callable[[str], dict[str, str]]
 ) -> Message:
     """The order to start an attempt. Its environment is told by the key under which the keeper knows it."""
-    run = _run_of(job)
+    run = run_of(job)
     scratch = _scratch(job, action, home)
     return {
         "do": "start",
         "job": job.id,
         "attempt": action.attempt,
-        "argv": [_filled(argument, job) for argument in run.argv],
+        "argv": [filled(argument, job) for argument in run.argv],
         "script": run.script,
         "is_script": run.script is not None,
         "cwd": run.cwd,
         "umask": run.umask,
         "user": run.user,
-        "output": _output(run, job),
+        "output": output_of(run, job),
         "log_bytes": run.log_bytes,
         "pids": run.pids or DEFAULT_PIDS,
         "asks_pids": run.pids is not None,
@@ -47,13 +47,14 @@ def start_order(
         "checkpoint_of": job.revives or job.id,
         "scratch": [kept for kept in scratch if kept is not None],
         "environment": run.environment,
-        "variables": _variables(job, action.attempt, home) | _tracker(job, action.attempt, home, environment),
+        "variables": variables_of(job, action.attempt, home)
+        | tracker_of(job, action.attempt, home, environment),
         "parts": _parts(action.seats, scratch, machine),
         "behind": action.behind,
     }
 
 
-def _run_of(job: Job) -> Run:
+def run_of(job: Job) -> Run:
     run = job.run
     if not is_safe(job.id):
         raise BadInput(f"{job.id!r} can't be the id of a job here: only letters, digits, _ and - are safe")
@@ -62,21 +63,21 @@ def _run_of(job: Job) -> Run:
     return run
 
 
-def _filled(text: str, job: Job) -> str:
+def filled(text: str, job: Job) -> str:
     """``{name}`` is what this member of a sweep tries."""
     for name, value in job.params:
         text = text.replace("{" + name + "}", value)
     return text
 
 
-def _output(run: Run, job: Job) -> str | None:
+def output_of(run: Run, job: Job) -> str | None:
     """Where the owner wants the log; %j, %A and %a as Slurm has them."""
     if run.output is None:
         return None
     array = job.array
     text = run.output.replace("%j", job.id)
     text = text.replace("%A", array.array if array is not None else job.id)
-    return _filled(text.replace("%a", str(array.index) if array is not None else "0"), job)
+    return filled(text.replace("%a", str(array.index) if array is not None else "0"), job)
 
 
 def _notice(notice: Notice | None) -> Message | None:
@@ -95,7 +96,7 @@ def _checkpoint(kept: Checkpoint | None) -> Message | None:
     )
 
 
-def _variables(job: Job, attempt: int, home: Home) -> dict[str, str]:
+def variables_of(job: Job, attempt: int, home: Home) -> dict[str, str]:
     """What every part finds in its environment."""
     folder, kept = f"{home.logs}/{job.id}", f"{home.logs}/{job.revives or job.id}"
     variables = {
@@ -112,7 +113,7 @@ def _variables(job: Job, attempt: int, home: Home) -> dict[str, str]:
     return variables | {f"MUSTER_PARAM_{name}": value for name, value in job.params}
 
 
-def _tracker(
+def tracker_of(
     job: Job, attempt: int, home: Home, environment: Callable[[str], dict[str, str]]
 ) -> dict[str, str]:
     """To add to what the user says there, that is looked up: of the few whose metrics are with a tracker."""

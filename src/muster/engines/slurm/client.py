@@ -7,13 +7,16 @@ dead) calls from a thread.
 """
 
 import contextlib
+import math
 import os
 import pwd
 import re
 import signal as signals
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -41,6 +44,7 @@ from muster.engines.slurm.errors import (
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.versions import JSON_EVERYWHERE, Version, check_known, parse_version
 from muster.model.errors import BadInput
+from muster.model.units import MINUTE
 
 LIMIT_SECONDS = 60.0
 _MOST_IDS = 1000  # in one command line
@@ -50,7 +54,10 @@ _NODE = re.compile(r"[\w.-]{1,100}")
 _LEVELS = ("Operator", "Administrator")
 _VERBS = frozenset(("hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold"))
 _SIGNAL = re.compile(r"[A-Z0-9]{1,10}", re.ASCII)
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR")
+_OURS = ("HOME", "USER", "LOGNAME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR")
+PASSED_ON = (*_OURS, "LC_ALL", "TZ")
+"""What commands find in their environment beside PATH and SLURM_CONF."""
+Word = TypeVar("Word")
 _STAMP = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -71,8 +78,11 @@ class Slurm:
         *,
         limit_seconds: float = LIMIT_SECONDS,
         notices: Notices | None = None,
+        kept_open: tuple[int, ...] = (),
     ) -> None:
+        """``kept_open``: descriptors that commands inherit, so that a lock on them outlasts us if they do."""
         self.notices = notices or Notices()
+        self._kept_open = kept_open
         self._limit_seconds = limit_seconds
         self._environment = _environment(conf or os.environ.get("SLURM_CONF"))
         self._version: Version | None = None
@@ -163,13 +173,37 @@ class Slurm:
         done = self._asked("sbatch", "--test-only", *options, given=script.encode())
         return texts.read_would_start(done.stderr)
 
-    def cancel(self, ids: Iterable[int | str], *, signal: str | None = None) -> None:
-        """Cancel, or send a signal to all of it. What is over already, or unknown, is no error to Slurm."""
+    def limit(self, job: int, seconds: float | None) -> None:
+        """Another time limit, in whole minutes; None: none. To allow more takes an operator."""
+        minutes = "UNLIMITED" if seconds is None else str(max(1, math.ceil(seconds / MINUTE)))
+        self._asked("scontrol", "update", f"JobId={_checked([job])[0]}", f"TimeLimit={minutes}")
+
+    def named(self, names: Iterable[str], since: float) -> tuple[tuple[int, str, str], ...]:
+        """What accounting has under these names, which are without commas and pipes: number, user, name."""
+        listed = ",".join(names)
+        if not listed:
+            return ()
+        window = ("--allocations", "--allusers", "--parsable2", f"--starttime={_stamp(since)}")
+        return texts.read_named(
+            self._text("sacct", *window, f"--name={listed}", "--format=JobIDRaw,User,JobName")
+        )
+
+    def kill_wait_seconds(self) -> float:
+        """How long a job that is cancelled has between SIGTERM and SIGKILL."""
+        return texts.read_kill_wait(self._text("scontrol", "show", "config"))
+
+    def cancel(
+        self, ids: Iterable[int | str], *, signal: str | None = None, steps_only: bool = False
+    ) -> None:
+        """Cancel, or send a signal to all of it, or to its steps and not to the script that has started them.
+
+        What is over already, or unknown, is no error to Slurm.
+        """
         listed = _checked(ids)
         if signal is not None and _SIGNAL.fullmatch(signal) is None:
             raise BadInput(f"{signal!r} is no signal; write it like USR1")
         if listed:
-            extra = () if signal is None else (f"--signal={signal}", "--full")
+            extra = () if signal is None else (f"--signal={signal}", *(() if steps_only else ("--full",)))
             self._asked("scancel", *extra, *listed)
 
     def control(self, verb: str, ids: Iterable[int | str]) -> None:
@@ -214,7 +248,13 @@ class Slurm:
         pipe = subprocess.PIPE
         try:
             return subprocess.Popen(
-                words, stdin=pipe, stdout=pipe, stderr=pipe, env=self._environment, start_new_session=True
+                words,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=self._environment,
+                start_new_session=True,
+                pass_fds=self._kept_open,
             )
         except FileNotFoundError:
             raise NotInstalled(
@@ -225,6 +265,13 @@ class Slurm:
             raise NotInstalled(
                 f"the command {words[0]} can't be run ({wrong.strerror}): ask who installed Slurm here"
             ) from None
+
+
+def batches(words: Iterable[Word]) -> Iterator[list[Word]]:
+    """As many as one command takes."""
+    rest = iter(words)
+    while some := list(islice(rest, _MOST_IDS)):
+        yield some
 
 
 def _end(process: subprocess.Popen[bytes]) -> str:
@@ -255,7 +302,7 @@ def _check_conf(conf: str | None) -> None:
 
 
 def _environment(conf: str | None) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", *_OURS) if name in os.environ}
     return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC", **({"SLURM_CONF": conf} if conf else {})}
 
 

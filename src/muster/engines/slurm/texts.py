@@ -18,6 +18,7 @@ from muster.model.errors import BadInput
 _NOTHING = frozenset(("No partitions in the system", "No reservations in the system"))
 _SUBMITTED = re.compile(r"(?:Submitted batch job )?([0-9]{1,10})(?:;[\w.-]+)?\s*", re.ASCII)
 _WOULD_START = re.compile(r"to start at ([0-9T:.-]+)")
+_KILL_WAIT = re.compile(r"^KillWait\s*=\s*([0-9]{1,6})\b", re.MULTILINE)
 _PAIR = re.compile(r"(?:^| )([A-Za-z][A-Za-z0-9_:]*)=")
 
 
@@ -45,6 +46,20 @@ def _records(text: str, command: str) -> Iterator[dict[str, str]]:
             found = list(_PAIR.finditer(line))
             ends = [*(match.start() for match in found), len(line)][1:]
             yield {match[1]: line[match.end() : end].strip() for match, end in zip(found, ends, strict=True)}
+
+
+def read_named(text: str) -> tuple[tuple[int, str, str], ...]:
+    """``sacct -P`` of numbers, users and names."""
+    rows = table(text, "sacct", "JobIDRaw", "User", "JobName")
+    return tuple((number, row["User"], row["JobName"]) for row in rows if (number := whole(row["JobIDRaw"])))
+
+
+def read_kill_wait(text: str) -> float:
+    """``KillWait                = 30 sec`` of ``scontrol show config``."""
+    match = _KILL_WAIT.search(text)
+    if match is None:
+        raise BadAnswer("scontrol show config", "it does not say KillWait")
+    return float(match[1])
 
 
 def read_partitions(text: str) -> tuple[SlurmPartition, ...]:

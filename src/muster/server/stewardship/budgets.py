@@ -20,6 +20,7 @@ from muster.model.events import (
     Exited,
     Placed,
     Retried,
+    Seated,
     Started,
     TeamSet,
     Vacated,
@@ -127,7 +128,7 @@ class Budgets:
         if see_to_it is not None:
             see_to_it(self, event)
 
-    def _moved(self, event: Placed | Started | Vacated | Retried) -> None:
+    def _moved(self, event: Placed | Seated | Started | Vacated | Retried) -> None:
         self._watches.reseat(event.job)
 
     def _ended(self, event: Exited | Withdrawn) -> None:
@@ -144,7 +145,7 @@ class Budgets:
         self._look_at_all()
 
     _HANDLERS: ClassVar[dict[type[Event], Callable[["Budgets", Any], None]]] = {
-        **dict.fromkeys((Placed, Started, Vacated, Retried), _moved),
+        **dict.fromkeys((Placed, Seated, Started, Vacated, Retried), _moved),
         **dict.fromkeys((Exited, Withdrawn), _ended),
         **dict.fromkeys(AMENDING, _amended),
         TeamSet: _team_set,

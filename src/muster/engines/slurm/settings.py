@@ -1,0 +1,20 @@
+"""How Muster stands to a cluster: who chooses the nodes, and in whose name jobs are handed over."""
+
+from typing import Literal
+
+import msgspec
+
+Mode = Literal["govern", "place"]
+GOVERN, PLACE = "govern", "place"
+
+
+class SlurmSettings(msgspec.Struct, frozen=True):
+    """Empty is what the cluster does for those who say nothing."""
+
+    mode: Mode = "govern"  # Slurm schedules, Muster lets go; place: Muster chooses node and time
+    conf: str = ""  # SLURM_CONF; empty: as the environment or the installation says
+    partition: str = ""  # empty: one that has the nodes chosen, the default before others
+    account: str = ""
+    qos: str = ""
+    options: tuple[str, ...] = ()  # for sbatch, before Muster's own
+    soon_seconds: float = 60.0  # in ``place``: a job that Slurm has not started by then is taken back
