@@ -216,11 +216,13 @@ class Client:
         follow: bool = False,
         *,
         offset: int = 0,
+        last_bytes: int | None = None,
         attempt: int | None = None,
         part: int | None = None,
     ) -> "Iterator[bytes]":
         """What the job wrote, as it comes; with ``follow`` until the job has ended."""
-        asked = query({"follow": follow, "offset": offset or None, "attempt": attempt, "part": part})
+        since = {"offset": offset or None, "last_bytes": last_bytes}
+        asked = query({"follow": follow, **since, "attempt": attempt, "part": part})
         return self._stream(f"/jobs/{_id(job)}/log{asked}")
 
     def events(self, job: str | None = None) -> "Iterator[View]":
@@ -274,9 +276,21 @@ class Client:
         """Its rack, node, GPUs and processes."""
         return self.get(f"/jobs/{_id(job)}/where")
 
+    def cost(self, job: str) -> "View":
+        """What it has cost so far: held, truly used, and in money where things have a price."""
+        return self.get(f"/jobs/{_id(job)}/cost")
+
     def map(self, **narrowed: object) -> "View":
         """The place and what every GPU does; only a ``rack``, a ``node``, an ``owner``'s, in a ``state``."""
         return self.get("/map" + query(narrowed))
+
+    def top(self, **asked: object) -> "View":
+        """One frame for a terminal: the place ``by`` gpu, node or rack in glyphs, and who holds most."""
+        return self.get("/top" + query(asked))
+
+    def sparks(self, jobs: "Sequence[str]") -> "View":
+        """What these used, hour by hour, in the last day."""
+        return self.get("/sparks" + query({"jobs": list(jobs)}))
 
     def advice(self, *, owner: str | None = None, mine: bool = False) -> "list[View]":
         """Requests that are far from the truth, those that cost most first."""

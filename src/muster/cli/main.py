@@ -33,6 +33,7 @@ GROUPS = {
         "logs": "what a job wrote",
         "why": "why a job waits, when it will start, what would start it sooner",
         "where": "rack, node, GPU and process of a job; or the map and what every GPU does",
+        "top": "the place and its jobs, live on the terminal",
         "use": "what was held and what of it was used, by team, owner, job or GPU",
         "advise": "requests that are far from what was measured, and what to ask for",
         "node": "the nodes, what they have and who holds it; drain and resume them",

@@ -4,13 +4,12 @@ Only how high things are is left out: a rack in a terminal has a line for each s
 highest first, and none for empty units.
 """
 
-import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 
 from muster.layout.geometry import Box, Level, geometry
 from muster.layout.parts import Layout
-from muster.layout.words import printable
+from muster.layout.words import filled, fitted, printable, width_of
 
 Glyph = Callable[[str, int], str]  # of a node's GPU, by the node's name and its number there
 PRESENT, MISSING, MARK = "▪", "✕", " ◀"
@@ -60,15 +59,15 @@ class _Drawing:
     def rack(self, box: Box) -> list[str]:
         """A frame with a line for each shelf, all equally wide."""
         shelves = [" ".join(self._node(node) for node in shelf) for shelf in self._shelves(box)]
-        title = _fitted(printable(box.name), _MOST_LABEL)
-        width = max([*map(_width, shelves), _width(title), 4])
-        lines = [f"│{_filled(shelf, width)}│" for shelf in shelves]
-        return [f" {_filled(title, width)} ", f"┌{'─' * width}┐", *lines, f"└{'─' * width}┘"]
+        title = fitted(printable(box.name), _MOST_LABEL)
+        width = max([*map(width_of, shelves), width_of(title), 4])
+        lines = [f"│{filled(shelf, width)}│" for shelf in shelves]
+        return [f" {filled(title, width)} ", f"┌{'─' * width}┐", *lines, f"└{'─' * width}┘"]
 
     def short(self, box: Box) -> list[str]:
         """Its name, then a word of glyphs for each node, upwards."""
         nodes = [node for shelf in reversed(list(self._shelves(box))) for node in shelf]
-        return [_fitted(printable(box.name), _MOST_LABEL), *map(self._glyphs, nodes)]
+        return [fitted(printable(box.name), _MOST_LABEL), *map(self._glyphs, nodes)]
 
     def _shelves(self, rack: Box) -> Iterator[list[Box]]:
         """The nodes at the same height together, from the top."""
@@ -89,7 +88,7 @@ def _labels(names: list[str]) -> dict[str, str]:
     stems = {name.rstrip("0123456789") for name in names}
     if len(names) > 1 and len(stems) == 1:
         return {name: name[len(min(stems)) :] for name in names}
-    return {name: _fitted(printable(name), _MOST_LABEL) for name in names}
+    return {name: fitted(printable(name), _MOST_LABEL) for name in names}
 
 
 def _fitting(racks: list[list[str]], columns: int) -> Iterator[list[list[str]]]:
@@ -97,7 +96,7 @@ def _fitting(racks: list[list[str]], columns: int) -> Iterator[list[list[str]]]:
     line: list[list[str]] = []
     used = 0
     for rack in racks:
-        width = _width(rack[0]) + len(_BETWEEN)
+        width = width_of(rack[0]) + len(_BETWEEN)
         if line and used + width > columns + len(_BETWEEN):
             yield line
             line, used = [], 0
@@ -110,7 +109,7 @@ def _fitting(racks: list[list[str]], columns: int) -> Iterator[list[list[str]]]:
 def _side_by_side(racks: list[list[str]]) -> Iterator[str]:
     """On one floor: a smaller rack has blanks above."""
     tallest = max(map(len, racks))
-    standing = [[" " * _width(rack[0])] * (tallest - len(rack)) + rack for rack in racks]
+    standing = [[" " * width_of(rack[0])] * (tallest - len(rack)) + rack for rack in racks]
     for parts in zip(*standing, strict=True):
         yield _BETWEEN.join(parts).rstrip()
 
@@ -120,31 +119,8 @@ def _wrapped(words: Sequence[str], columns: int) -> Iterator[str]:
     first, *rest = words
     line = first
     for word in rest:
-        if _width(line) + 1 + _width(word) > columns and line.strip() and line != first:
+        if width_of(line) + 1 + width_of(word) > columns and line.strip() and line != first:
             yield line
-            line = " " * _width(first)
+            line = " " * width_of(first)
         line += f" {word}"
     yield line
-
-
-def _fitted(text: str, most: int) -> str:
-    """Cut so that it takes no more than so many columns."""
-    if _width(text) <= most:
-        return text
-    kept = ""
-    for letter in text:
-        if _width(kept) + _width(letter) > most - 1:
-            break
-        kept += letter
-    return kept + "…"
-
-
-def _filled(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
-
-
-def _width(text: str) -> int:
-    """In columns of a terminal: some letters are two wide, some sit upon the one before."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

@@ -1,5 +1,7 @@
 """The map in sentences: each picture opens with one, and whoever can't see it has them."""
 
+import unicodedata
+
 from muster.layout.parts import UNPLACED, Layout, Rack, Spot
 from muster.model.units import show_count
 
@@ -39,3 +41,26 @@ def printable(text: str) -> str:
         if text.isprintable()
         else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     )
+
+
+def fitted(text: str, most: int) -> str:
+    """Cut so that it takes no more than so many columns."""
+    if width_of(text) <= most:
+        return text
+    kept = ""
+    for letter in text:
+        if width_of(kept) + width_of(letter) > most - 1:
+            break
+        kept += letter
+    return kept + "…"
+
+
+def filled(text: str, width: int) -> str:
+    return text + " " * (width - width_of(text))
+
+
+def width_of(text: str) -> int:
+    """In columns of a terminal: some letters are two wide, some sit upon the one before."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

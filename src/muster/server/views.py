@@ -225,6 +225,22 @@ class Views:
         views += [self._group(group) for group in islice(together, left)]
         return views, max(0, len(running) - len(views)) + sum(1 for _ in together)
 
+    def queue(
+        self, is_wanted: Callable[[Job], bool], most_looked_at: int, limit: int
+    ) -> tuple[list[JobView], int]:
+        """Of the first so many that wait, by age, those that are wanted; and how many lines more."""
+        lined_up = [r for r in self._fold.lined_up if is_wanted(r.job)]
+        ineligible = sorted(self._fold.ineligible.values(), key=_age)
+        waiting = islice(merge(*self._fold.lanes.values(), ineligible, key=_age), most_looked_at)
+        together = list(_by_array(one for one in waiting if is_wanted(one.job)))
+        views = [self._lined_up(running) for running in lined_up[:limit]]
+        views += [self._group(group) for group in together[: limit - len(views)]]
+        return views, len(lined_up) + len(together) - len(views)
+
+    def seated(self, running: Running) -> JobView:
+        """A job that has seats."""
+        return self._running(running)
+
     def _group(self, group: list[Waiting]) -> JobView:
         first = group[0]
         view = self._waiting(first, State.HELD if first.job.held else State.QUEUED)
