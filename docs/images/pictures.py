@@ -75,9 +75,9 @@ def main() -> None:
         base = link.partition("/sign-in")[0]
         for name, path in _PAGES.items():
             take(page, name, base + path)
-        for kind in ("job", "effort"):
+        for kind, name in (("job", "lens-ablation"), ("effort", "")):
             page.goto(f"{base}/")
-            linked = page.locator(f"main a[href^='/{kind}/']").first.get_attribute("href")
+            linked = page.locator(f"main a[href^='/{kind}/']", has_text=name).first.get_attribute("href")
             take(page, kind, f"{base}{linked}")
         browser.close()
 

@@ -139,7 +139,8 @@ def _sentence(data: EffortSheet, now: float) -> str:
 def _state(effort: EffortView) -> str:
     if effort.verdict is not None:
         return f"closed as {effort.verdict}"
-    return "under way" if effort.paused is None else "paused"
+    is_spent = effort.spending is not None and effort.spending.decide_by is not None
+    return "under way" if effort.paused is None and not is_spent else "paused"
 
 
 def _sentence_on_all(under_way: list[EffortView], closed: int, *, is_mine: bool) -> str:

@@ -8,10 +8,10 @@ from muster.web.pages.job import JobPage
 from muster.web.pages.queue import Queue
 from muster.web.pages.review import Review
 from muster.web.pages.reviews import Reviews
-from muster.web.pages.where import Where
 from muster.web.pages.stack import StackPage
 from muster.web.pages.time import Time
 from muster.web.pages.use import Use
+from muster.web.pages.where import Where
 from muster.web.pages.why import WhyPage
 from muster.web.sheet import Page
 
