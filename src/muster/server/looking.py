@@ -1,18 +1,23 @@
 """Looking jobs up: those that live, those that ended lately, those of long ago."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
 from muster.model.events import Outcome
 from muster.model.job import JobId
+from muster.model.state import State
 from muster.server.answers import JobView
+from muster.server.narrowed import ANY, Narrowed
 from muster.server.views import Views
 from muster.store.fold import Fold
 from muster.store.journal import Journal
 from muster.store.records import Record
 
-_MOST_ENDED = 100_000  # that are listed when all are asked for
+_MOST_ENDED = 100_000  # that are looked through when all are asked for
+_PAGE = 2000
 
 
 class Looking:
@@ -44,23 +49,42 @@ class Looking:
         view = self.look_up(job_id)
         return None if view is None else view.outcome
 
-    def listed(self, limit: int | None, *, ended: bool, members: bool) -> tuple[list[JobView], int]:
-        """All that live, and if asked those that have ended, the newest first."""
-        views, more = self.views.listed(limit, members=members)
+    def listed(
+        self, limit: int | None, *, ended: bool, members: bool, wanted: Narrowed = ANY
+    ) -> tuple[list[JobView], int]:
+        """All that live, and if asked those that have ended, the newest first; and how many more at least."""
+        if wanted is ANY:
+            views, more = self.views.listed(limit, members=members)
+        else:
+            views, more = self._narrowed(limit, wanted, members=members)
         if ended and (limit is None or len(views) < limit):
-            left = None if limit is None else limit - len(views)
-            views += self._ended(left)
+            views += islice(self._ended(wanted), None if limit is None else limit - len(views))
         return views, more
 
-    def _ended(self, limit: int | None) -> list[JobView]:
-        """From memory as far as it goes, then from history."""
-        views = list(reversed(self.recent.values()))[:limit]
-        if limit is None or len(views) < limit:
-            known = {view.id for view in views}
-            found = self.journal.jobs_ended(_MOST_ENDED if limit is None else limit)
-            old = (msgspec.json.decode(row.body, type=JobView) for row in found)
-            views += [view for view in old if view.id not in known]
-        return views[:limit]
+    def _narrowed(self, limit: int | None, wanted: Narrowed, *, members: bool) -> tuple[list[JobView], int]:
+        if wanted.state is State.ENDED:
+            return [], 0
+        found = [
+            view for view in self.views.listed(None, members=members, wanted=wanted)[0] if wanted.has(view)
+        ]
+        shown = found[:limit]
+        return shown, len(found) - len(shown)
+
+    def _ended(self, wanted: Narrowed) -> Iterator[JobView]:
+        """From memory as far as it goes, then from history, as far as somebody wants it."""
+        known = set(self.recent)
+        yield from (view for view in reversed(list(self.recent.values())) if wanted.has(view))
+        before: tuple[float, JobId] | None = None
+        for _ in range(_MOST_ENDED // _PAGE):
+            page = self.journal.jobs_ended(_PAGE, before=before)
+            for row in page:
+                if row.id not in known:
+                    view = msgspec.json.decode(row.body, type=JobView)
+                    if wanted.has(view):
+                        yield view
+            if len(page) < _PAGE:
+                return
+            before = (page[-1].ended_at, page[-1].id)
 
     def members_of(self, job_id: JobId) -> list[Record]:
         """The records of a job, or of an array's members, that have not ended."""

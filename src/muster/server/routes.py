@@ -22,6 +22,7 @@ from muster.server.logs import (
     lines_together,
     offset_of_last,
 )
+from muster.server.narrowed import ANY, Narrowed
 from muster.server.openapi import describe
 from muster.server.people import may_read_log
 from muster.server.prometheus import CONTENT_TYPE
@@ -135,23 +136,14 @@ class Routes:
         if q.job is not None:
             return self._each_of(q.job, q.limit)
         owners = self._names(call.person.name if q.mine else q.owner)
-        narrowed = owners is not None or any(one is not None for one in (q.team, q.effort, q.state))
-        limit = None if narrowed or not q.limit else q.limit
-        views, more = self._service.listed(limit, ended=q.all, members=q.members)
-        if narrowed:
-            views = [
-                v
-                for v in views
-                if (owners is None or not owners.isdisjoint((v.owner, v.answers)))
-                and q.team in (None, v.team)
-                and q.effort in (None, v.effort)
-                and q.state in (None, v.state)
-            ]
-            views, more = views[: q.limit or None], max(0, len(views) - q.limit) if q.limit else 0
+        wanted = Narrowed(owners, q.team, q.effort, q.state)
+        views, more = self._service.listed(
+            q.limit or None, ended=q.all, members=q.members, wanted=ANY if wanted == ANY else wanted
+        )
         return answers.Jobs(views, more)
 
-    def _names(self, owner: str | None) -> set[str] | None:
-        return None if owner is None else set(self._service.directory.all_names(owner))
+    def _names(self, owner: str | None) -> frozenset[str] | None:
+        return None if owner is None else frozenset(self._service.directory.all_names(owner))
 
     def _each_of(self, job_id: str, limit: int) -> answers.Jobs:
         """The jobs that an id speaks of, each by itself."""

@@ -19,6 +19,7 @@ from muster.model.snapshot import LaneKey, Running, Waiting
 from muster.model.state import State
 from muster.model.units import MILLI, show_seconds
 from muster.server.answers import ArrayView, BudgetView, JobView, Used
+from muster.server.narrowed import ANY, Narrowed
 from muster.store.fold import Fold
 from muster.store.records import ArrayRecord, Record
 from muster.store.report_rows import spelled
@@ -211,7 +212,9 @@ class Views:
 
     # --- Lists --------------------------------------------------------------------------------------
 
-    def listed(self, limit: int | None, *, members: bool = False) -> tuple[list[JobView], int]:
+    def listed(
+        self, limit: int | None, *, members: bool = False, wanted: Narrowed = ANY
+    ) -> tuple[list[JobView], int]:
         """Running jobs, then waiting ones by age, and how many more there are.
 
         Waiting members of an array are one line, as people think of them.
@@ -219,6 +222,9 @@ class Views:
         snap_lanes, ineligible = self._fold.lanes, self._fold.ineligible
         running = [*self._fold.running.values(), *self._fold.lined_up]
         waiting = merge(*snap_lanes.values(), sorted(ineligible.values(), key=_age), key=_age)
+        if wanted is not ANY:
+            running = [one for one in running if wanted.has_job(one.job)]
+            waiting = (one for one in waiting if wanted.has_job(one.job))
         together = ([w] for w in waiting) if members else _by_array(waiting)
         views = [self._running(r) for r in islice(running, limit)]
         left = None if limit is None else limit - len(views)

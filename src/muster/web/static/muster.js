@@ -6,6 +6,7 @@ const age = document.getElementById("age");
 const LOST_MS = 4000; // without a tick, what is shown is no longer how it is
 const FOLLOW_MS = 3000; // tables are fetched anew that often at most
 const SLOWLY_MS = 15000; // and that often even if nothing was decided: use changes without a fact
+const SPARING = 30; // and so many times as long as the last fetch took: a busy server is asked less
 
 // --- The stream ------------------------------------------------------------------------------------------
 
@@ -62,11 +63,12 @@ if (body.dataset.mark) {
 
 let followed = performance.now();
 let following = false;
+let took = 0; // the last fetch, in milliseconds
 
 async function follow(now = false) {
   const parts = document.querySelectorAll("[data-follows]");
   const since = performance.now() - followed;
-  const due = now || (facts !== shownFacts && since > FOLLOW_MS) || since > SLOWLY_MS;
+  const due = now || (since > SPARING * took && (facts !== shownFacts ? since > FOLLOW_MS : since > SLOWLY_MS));
   if (!parts.length || !due || following || document.hidden) return;
   following = true;
   followed = performance.now();
@@ -77,6 +79,7 @@ async function follow(now = false) {
   } catch {
     // the next tick tries again, and the page says how old it is
   } finally {
+    took = performance.now() - followed;
     following = false;
   }
 }
