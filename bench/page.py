@@ -68,7 +68,7 @@ _TICK = """(share) => new Promise((done) => {
 
 
 def measure(say: Callable[[str], None] = lambda _: None) -> Iterator[Figure]:
-    yield Figure("page", "script and style", "all", Assets().total_bytes() / 1000, "kB uncompressed")
+    yield Figure("page-size", "script and style", "all", Assets().total_bytes() / 1000, "kB uncompressed")
     for site, gpus in _SITES.items():
         say(f"page: {site}")
         yield from _of_site(site, gpus)
@@ -86,15 +86,15 @@ def _of_site(site: str, gpus: int) -> Iterator[Figure]:
             if number == _ROUNDS - 1:
                 yield from _watched(page, variant)
     beside = {"median_s": statistics.median(paints), "server_up_s": statistics.median(begun)}
-    yield Figure("first-paint", variant, "/where", max(paints), "s at worst", beside=beside)
+    yield Figure("page-first-paint", variant, "/where", max(paints), "s at worst", beside=beside)
 
 
 def _watched(page: Page, variant: str) -> Iterator[Figure]:
     took = [page.evaluate(_TICK, 0.1) for _ in range(_TICKS)]
     times = sorted(ms for ms, _ in took)
     beside = {"p95_ms": times[int(0.95 * len(times))], "marks": float(took[0][1])}
-    yield Figure("tick", variant, "a tenth changes", statistics.median(times), "ms", beside=beside)
-    yield Figure("wire", variant, "one minute", _bytes_heard(page) / 1000, "kB")
+    yield Figure("page-tick", variant, "a tenth changes", statistics.median(times), "ms", beside=beside)
+    yield Figure("page-wire", variant, "one minute", _bytes_heard(page) / 1000, "kB")
 
 
 def _bytes_heard(page: Page) -> float:
@@ -177,12 +177,11 @@ def _watchers() -> Iterator[Figure]:
             late += gaps()
     lateness = sorted(abs(gap - 1.0) for gap in late)
     beside = {"p99_ms": 1000 * lateness[int(0.99 * len(lateness))], "ticks": float(len(late))}
-    yield Figure(
-        "ticks", f"{_LISTENERS} watchers", "late by", 1000 * statistics.median(lateness), "ms", beside=beside
-    )
+    late_by, variant = 1000 * statistics.median(lateness), f"{_LISTENERS} watchers"
+    yield Figure("watched-ticks", variant, "late by", late_by, "ms", beside=beside)
     ratio = statistics.median(watched) / statistics.median(alone)
     beside = {"alone_s": statistics.median(alone), "watched_s": statistics.median(watched)}
-    yield Figure("dispatch", f"{_LISTENERS} watchers", "of alone", ratio, "× the time", beside=beside)
+    yield Figure("watched-dispatch", variant, "of alone", ratio, "× the time", beside=beside)
 
 
 def _dispatched(client: Client) -> float:
