@@ -137,9 +137,11 @@ class Server:
         return LocalEngine(self.home, _unknown, lambda _: {})
 
 
-def until(true: Callable[[], object], what: str | Callable[[], str]) -> None:
+def until(
+    true: Callable[[], object], what: str | Callable[[], str], seconds: float = PATIENCE_SECONDS
+) -> None:
     """Wait for it, but not for ever."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while not true():
         waited_for = what if isinstance(what, str) else what()
         assert time.monotonic() < deadline, f"waited in vain for {waited_for}"

@@ -1,120 +1,112 @@
-"""What holds for every page, in every world: nothing from elsewhere, nothing executed, readable by all."""
+"""What holds for every page, in every world: nothing from elsewhere, nothing executed, readable by all.
+
+A page is visited once for many questions: most of what a visit costs is the page.
+"""
+
+from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Page
 
-from conftest import Look, Looking  # type: ignore[import-not-found]
+from conftest import COLOURS, Look, Looking  # type: ignore[import-not-found]
 
-WORLDS = ("empty", "laptop", "malice", "delta", "stress")
-WIDTHS = (380, 2560)
+WORLDS = ("empty", "laptop", "site", "malice", "delta", "stress")
+WIDTHS = (380, 1280, 2560)
+KINDS = ("/job/", "/effort/", "/where?rack=", "/where?node=")  # that the menu does not have
+MENU = "nav[aria-label=Pages] a"
+FIRST = """(kinds) => kinds.map((kind) =>
+  document.querySelector(`main a[href^="${kind}"]`)?.getAttribute("href"))"""
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+OUTLINED = """() => {
+  const { outlineStyle, boxShadow } = getComputedStyle(document.activeElement);
+  return document.activeElement !== document.body && (outlineStyle !== "none" || boxShadow !== "none");
+}"""
 
 
-def paths(looking: Looking) -> list[str]:
+def tour(looking: Looking, *, live: bool = True) -> Iterator[tuple[str, Page]]:
     """All of the menu, and one page of each kind that is linked from there."""
-    page = looking.at("/")
-    menu = page.eval_on_selector_all("nav[aria-label=Pages] a", "all => all.map(a => a.getAttribute('href'))")
-    found = list(menu)
-    for kind in ("/job/", "/effort/"):
-        for start in menu:
-            looking.at(start)
-            one = looking.page.query_selector(f"main a[href^='{kind}']")
-            if one is not None:
-                found.append(one.get_attribute("href") or "")
-                break
-    return found
+    page = looking.at("/", live=live)
+    ahead = page.eval_on_selector_all(MENU, "all => all.map(a => a.getAttribute('href'))")
+    assert ahead, "the menu is empty"
+    ahead += ["/find?q=a"]
+    missing = list(KINDS)
+    while ahead:
+        path = ahead.pop(0)
+        looking.at(path, live=live)
+        firsts = page.evaluate(FIRST, missing)
+        ahead += [first for first in firsts if first]
+        missing = [kind for kind, first in zip(missing, firsts, strict=True) if not first]
+        yield path, page
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_every_page_is_whole_accessible_and_loads_nothing_from_elsewhere(look: Look, name: str) -> None:
+def test_every_page_is_whole_accessible_no_wider_than_its_window_and_all_from_here(
+    look: Look, name: str
+) -> None:
     looking = look(name)
-    for path in paths(looking):
-        page = looking.at(path)
+    for path, page in tour(looking):
         assert page.locator("h1").count() == 1, path
         assert page.locator("#sentence").inner_text().strip(), path
         assert not looking.violations(), path
-        assert "owned" not in page.title()
+        assert "owned" not in page.title(), path
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            wide = page.evaluate(TOO_WIDE)
+            assert wide <= 0, f"{path} is {wide} px too wide at {width} px"
+        page.set_viewport_size({"width": 1280, "height": 900})
         looking.check()
 
 
-@pytest.mark.parametrize("name", ["laptop", "malice", "delta"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_page_is_wider_than_its_window(look: Look, name: str, width: int) -> None:
-    looking = look(name, width=width)
-    for path in paths(looking):
-        page = looking.at(path)
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, f"{path} is {wide} px too wide at {width} px"
+def test_every_page_is_legible_in_the_dark_and_in_forced_colours_and_lies_still_if_asked_to(
+    look: Look,
+) -> None:
+    looking = look("delta", reduced_motion="reduce", color_scheme="dark")
+    for path, page in tour(looking):
+        assert not page.evaluate("document.getAnimations().length"), f"{path} moves"
+        assert not looking.violations(COLOURS), f"{path} in the dark"
+        page.emulate_media(forced_colors="active", color_scheme="light", reduced_motion="reduce")
+        assert not looking.violations(COLOURS), f"{path} in forced colours"
+        page.emulate_media(forced_colors="none", color_scheme="dark", reduced_motion="reduce")
         looking.check()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"color_scheme": "dark"}, {"forced_colors": "active"}, {"reduced_motion": "reduce"}],
-    ids=["dark", "forced-colours", "reduced-motion"],
-)
-def test_every_page_is_accessible_however_it_is_looked_at(look: Look, options: dict[str, str]) -> None:
-    looking = look("delta", **options)
-    for path in paths(looking):
-        looking.at(path)
-        assert not looking.violations(), path
-        looking.check()
-
-
-def test_nothing_moves_for_those_who_want_no_motion(look: Look) -> None:
-    looking = look("delta", reduced_motion="reduce")
-    for path in paths(looking):
-        page = looking.at(path)
-        moving = page.evaluate("document.getAnimations().length")
-        assert not moving, path
-
-
-def test_every_page_works_without_script(look: Look, browser: object) -> None:
-    looking = look("delta")
-    there = paths(looking)
-    cookies = looking.page.context.cookies()
-    context = browser.new_context(java_script_enabled=False)  # type: ignore[attr-defined]
-    context.add_cookies(cookies)
-    page = context.new_page()
-    for path in there:
-        answer = page.goto(looking.world.url + path)
-        assert answer.status == 200
+def test_every_page_works_without_script_and_has_its_twins(look: Look) -> None:
+    looking = look("delta", java_script_enabled=False)
+    seen = []
+    for path, page in tour(looking, live=False):
         assert page.locator("#sentence").inner_text().strip(), path
-    context.close()
+        seen += page.eval_on_selector_all("a.twin", "all => all.map(a => a.getAttribute('href'))")
+    assert {href.partition("?")[0].rpartition(".")[2] for href in seen} == {"json", "csv", "txt"}
+    for href in seen:
+        answer = looking.page.request.get(looking.world.url + href)
+        assert answer.status == 200, href
+        assert answer.text().strip(), href
 
 
-def test_every_page_is_reached_by_keys_alone(look: Look) -> None:
+def test_every_page_is_reached_by_keys_alone_and_shows_where_the_focus_is(look: Look) -> None:
     looking = look("delta")
     page = looking.at("/")
-    keys = page.eval_on_selector_all(
-        "nav[aria-label=Pages] a", "all => all.map(a => [a.dataset.key, a.getAttribute('href')])"
-    )
+    keys = page.eval_on_selector_all(MENU, "all => all.map(a => [a.dataset.key, a.getAttribute('href')])")
+    assert len({key for key, _ in keys}) == len(keys)
     for key, path in keys:
-        looking.at("/find")
         page.keyboard.press("g")
         page.keyboard.press(key)
         page.wait_for_url(looking.world.url + path)
-    page.keyboard.press("?")
+        page.wait_for_selector("html[data-stream=live]")
+        for _ in range(3):
+            page.keyboard.press("Tab")
+            assert page.evaluate(OUTLINED), f"{path}: {page.evaluate('document.activeElement.outerHTML')}"
+    page.locator("body").press("?")
     assert page.locator("#keys").is_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "find"
+    assert page.evaluate("document.activeElement.matches('#find, #map-find')")
     looking.check()
 
 
 def test_the_skip_link_is_the_first_thing_that_tab_finds(look: Look) -> None:
-    looking = look("delta")
-    page = looking.at("/")
+    page = look("delta").at("/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
-
-
-@pytest.mark.parametrize("ending", ["json", "csv", "txt"])
-def test_every_page_has_its_twins(look: Look, ending: str) -> None:
-    looking = look("delta")
-    for path in paths(looking):
-        looking.at(path)
-        href = looking.page.locator(f"a.twin:text-is('{ending}')").get_attribute("href")
-        answer = looking.page.request.get(looking.world.url + (href or ""))
-        assert answer.status == 200, href
-        assert answer.text().strip(), href

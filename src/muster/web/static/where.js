@@ -180,7 +180,9 @@ function tellMark(mark) {
 
 function tellCounts(many) {
   STATES.forEach((state, at) => setText(document.querySelector(`[data-count=${state}]`), many[at].toLocaleString("en")));
-  if (colour === "use" && map && !byBars()) {
+  if (!map || byBars()) return;
+  setText(document.getElementById("undefended"), map.querySelectorAll(".gpu[data-undefended]").length.toLocaleString("en"));
+  if (colour === "use") {
     for (const one of document.querySelectorAll("[data-kind-count]"))
       setText(one, map.querySelectorAll(`.gpu[data-c=${one.dataset.kindCount}]`).length.toLocaleString("en"));
   }
