@@ -17,6 +17,7 @@ from muster.server.seeing.timeline import (
     in_lanes,
     longest,
     merged_bars,
+    out_of_service,
     outage_bars,
     outages_of,
 )
@@ -150,6 +151,16 @@ def test_a_node_that_is_out_is_drawn_in_the_rows_of_all_of_its_gpus_and_one_gpu_
     assert drawn(whole, "gpu") == [("a/0", "disk"), ("a/1", "disk")]
     assert drawn(whole, "node") == [("a", "disk")]
     assert (drawn(one, "gpu"), drawn(one, "node"), drawn(whole, "team")) == ([("a/1", None)], [], [])
+
+
+def test_nodes_and_gpus_that_are_out_of_service_are_told_apart() -> None:
+    def out(*where: tuple[str, int | None]) -> str:
+        return out_of_service(Outage(node, device, 0.0, 9.0, "drained", "") for node, device in where)
+
+    assert out() == ""
+    assert out(("a", None), ("a", 1)) == " 1 node is out of service."  # its GPU with it
+    assert out(("a", 0)) == " 1 GPU is out of service."
+    assert out(("a", None), ("b", None), ("c", 2)) == " 2 nodes and 1 GPU of others are out of service."
 
 
 def test_of_what_is_no_longer_there_nobody_knows_whether_it_is_out() -> None:

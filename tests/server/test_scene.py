@@ -38,7 +38,8 @@ from muster.server.answers_map import PlaceGpu, PlaceView, ProcessView
 from muster.server.seeing import tracking
 from muster.server.seeing.places import Map, Places
 from muster.server.seeing.saying import sentence
-from muster.server.seeing.scene import GpuNow, Scene
+from muster.server.seeing.scene import GpuNow, NodeNow, Scene, Tally
+from muster.server.seeing.scene import sentence as said_of
 from muster.server.seeing.tracking import Facts, Tracker
 from muster.steward.findings import Finding
 from muster.steward.rules import Rules
@@ -235,6 +236,14 @@ def test_a_laptop_is_told_by_its_cpus(world: World) -> None:
     world.lately.clear()
     world.measures("1", cpus=0.0)
     assert world.scene().nodes[node_id("laptop")].state is I
+
+
+@pytest.mark.parametrize(
+    ("cpus", "said"), [(0.0, "0"), (0.347, "0.35"), (7.24, "7.2"), (1143.7, "1,144"), (42.0, "42")]
+)
+def test_what_is_used_has_as_many_digits_as_somebody_reads(cpus: float, said: str) -> None:
+    node = NodeNow("n", W, "up", cpus_milli=2_000_000, cpus_held_milli=1_200_000, cpu_share=cpus / 2000)
+    assert said_of(Tally(), [node]) == f"1 node without GPUs: 1200 of 2000 cpus are held, {said} used."
 
 
 def test_racks_and_the_site_sum_up_their_gpus(world: World) -> None:

@@ -59,6 +59,10 @@ def charts(page: Answer) -> list[dict[str, object]]:
     return [json.loads(text or "") for text in found]
 
 
+def hrefs(page: Answer) -> set[str]:
+    return {str(attrs.get("href")) for tag, attrs in page.tags() if tag == "a"}
+
+
 def forms(page: Answer) -> set[str]:
     return {str(attrs.get("action")) for tag, attrs in page.tags() if tag == "form"}
 
@@ -185,12 +189,28 @@ def test_what_is_refused_is_refused_in_a_sentence(client: Client, visitor: Visit
     answer = visitor.post(f"/do/jobs/{job}/extend", {"because": "why not"}, accept="application/json")
     assert answer.status == 400
     assert "nothing to extend" in json.loads(answer.text)["error"]
+    answer = visitor.post(
+        f"/do/jobs/{job}/defend", {"because": " ", "until": "+2d"}, accept="application/json"
+    )
+    assert json.loads(answer.text)["error"] == "because: say something here; it can't be left empty"
+
+
+def test_the_logs_of_all_parts_and_all_attempts_can_be_chosen(client: Client, visitor: Visitor) -> None:
+    many = running(client, ["sleep", "100"], nodes=2, together="node")
+    assert {f"/job/{many}?part={n}#log" for n in (0, 1)} <= hrefs(visitor.get(f"/job/{many}"))
+    chosen = visitor.get(f"/job/{many}?part=1").tags()
+    [current] = [a for tag, a in chosen if tag == "a" and a.get("href") == f"/job/{many}?part=1#log"]
+    assert current["aria-current"] == "true"
+    tried = str(client.submit(["false"], cpus=0.1, retry=1)["id"])
+    until(lambda: client.job(tried)["state"] == "ENDED", "its last attempt")
+    assert {f"/job/{tried}?attempt={n}#log" for n in (1, 2)} <= hrefs(visitor.get(f"/job/{tried}"))
 
 
 def test_why_it_waits_is_asked_for_by_itself(client: Client, visitor: Visitor) -> None:
     running(client, ["sleep", "100"])
     waiting = str(client.submit(["sleep", "1"], hold=True, cpus=0.1)["id"])
     page = visitor.get(f"/job/{waiting}")
+    assert f"muster release {waiting}" in page.words
     assert f"/job/{waiting}?why=1" in {attrs.get("data-part") for _, attrs in page.tags()}
     assert "release it" in visitor.get(f"/job/{waiting}?why=1").words
     assert f"/do/jobs/{waiting}/release" in forms(page)

@@ -155,7 +155,7 @@ def test_one_may_go_back_and_not_beyond_what_is_planned() -> None:
     )
     assert is_span(found, DAY)
     ahead = Timeline("", TimeBy.NODE, NOW, NOW + DAY, NOW, 1.0, [], {}, [], 0, 0, 0)
-    assert "later" not in panned(ahead, Asked())
+    assert panned(ahead, Asked())["later"] == ""
 
 
 # --- The page -------------------------------------------------------------------------------------------
@@ -201,6 +201,21 @@ def test_the_twins_have_the_same_bars(visitor: Visitor) -> None:
     assert lines[0].startswith("row,rack,kind,start,end,latest,job")
     assert len(lines) == 1 + sum(len(row["bars"]) for row in data["rows"])
     assert data["sentence"] in visitor.get("/time.txt").text
+
+
+def test_the_furthest_that_one_may_look_ahead_is_a_page_too(visitor: Visitor) -> None:
+    now = json.loads(visitor.get("/time.json").text)["now"]
+    page = visitor.get(f"/time?since={now - 60:.0f}&until={now + DAY:.0f}")
+    assert page.status == 200
+    assert "later →" not in page.words
+    assert "earlier" in page.words
+
+
+def test_a_time_that_is_over_is_not_said_to_last_until_now(visitor: Visitor) -> None:
+    said = json.loads(visitor.get("/time.json?since=1000000&until=1100000").text)["sentence"]
+    assert re.match(
+        r"Between 1970-01-12 .* and 1970-01-13 .* 0 attempts ran that are over, and 1 runs now", said
+    )
 
 
 def test_what_does_not_exist_is_refused_and_an_empty_time_is_said(visitor: Visitor) -> None:

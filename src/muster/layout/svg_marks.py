@@ -6,7 +6,7 @@ from html import escape
 import msgspec
 
 from muster.layout.geometry import HEAD, LABEL, PAD, UNIT, Box, Level
-from muster.layout.states import HUES, LOOKS, UNDEFENDED, Doing, State
+from muster.layout.states import HUES, LOOKS, UNDEFENDED, Doing, Look, State
 from muster.layout.words import printable
 
 _STROKE = "#222222"
@@ -34,6 +34,7 @@ _ASK = (
     f' text-anchor="middle" {_TEXT}>?</text></pattern>'
 )
 _VEIL = 'class="unused" fill="#FFFFFF" fill-opacity="0.7"'
+_HUES = [(f"hue-{at}", look) for at, look in enumerate(HUES)]
 _WORKS = State.WORKING.name.lower()
 _LETTER = 0.52  # about the width of one, for names that are cut
 _THINNEST = 1 / 12  # of a bar
@@ -65,9 +66,17 @@ def far_definitions(scale: float) -> str:
     return f"<defs>{_patterns(hues=True, prefix='far-', scale=scale)}</defs>"
 
 
+def hue_definitions() -> str:
+    """Those of people and efforts alone, for other pictures than the map."""
+    return f"<defs>{_drawn(_HUES)}</defs>"
+
+
 def _patterns(*, hues: bool, prefix: str = "", scale: float = 1.0) -> str:
     looks = [(fill_id(state), look) for state, look in LOOKS.items() if look.pattern]
-    looks += [(f"hue-{at}", look) for at, look in enumerate(HUES)] if hues else []
+    return _drawn(looks + _HUES * hues, prefix, scale)
+
+
+def _drawn(looks: Sequence[tuple[str, Look]], prefix: str = "", scale: float = 1.0) -> str:
     larger = "" if scale == 1 else f' patternTransform="scale({n(scale)})"'
     size = f'width="6" height="6" patternUnits="userSpaceOnUse"{larger}'
     return "".join(

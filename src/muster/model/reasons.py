@@ -25,6 +25,19 @@ class Reason(msgspec.Struct, frozen=True, tag=True):
         """What a person can do about it; None if only waiting helps."""
         return None
 
+    def sentence_of(self, job: JobId) -> str:
+        """With the job's own id where a command has one."""
+        return _named(self.sentence(), job)
+
+    def action_of(self, job: JobId) -> str | None:
+        action = self.action()
+        return None if action is None else _named(action, job)
+
+
+def _named(text: str, job: JobId) -> str:
+    """What people have written is left alone."""
+    return text.replace("muster release ID", f"muster release {job}")
+
 
 class Infeasible(Reason, frozen=True):
     @property

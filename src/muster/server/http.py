@@ -5,6 +5,7 @@ goes wrong is a ``MusterError`` with one sentence; nothing else reaches a client
 """
 
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote
@@ -24,6 +25,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Identify = Callable[[Scope], Person]
 
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
 _JSON = ((b"content-type", b"application/json"),)
 _encode = msgspec.json.Encoder().encode
 
@@ -191,6 +193,9 @@ def _told(kind: type[msgspec.Struct], given: Mapping[str, object]) -> Any:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
+        missing = _MISSING.match(str(error))
+        if missing is not None:
+            raise BadInput(f"{missing[1]}: say something here; it can't be left empty") from None
         raise BadInput(f"this is not as expected: {error}") from None
 
 

@@ -67,7 +67,7 @@ class Views:
             view.reason = self.why_elsewhere(waiting)
             return view
         wait = self.plan.wait_of(waiting, self._fold.unmet)
-        view.reason = wait.reasons[0].sentence() if wait else "was submitted just now"
+        view.reason = wait.reasons[0].sentence_of(job.id) if wait else "was submitted just now"
         if waiting.mended is not None:
             view.reason = f"{waiting.mended}; {view.reason}"
         view.log = self._log(job, waiting.attempt) if waiting.attempt else None

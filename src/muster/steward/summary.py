@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from muster.model.resources import Resources
-from muster.model.units import MILLI, show_bytes, show_seconds
+from muster.model.units import MILLI, show_bytes, show_count, show_seconds
 from muster.model.usage import Rollup, Usage
 from muster.steward.bottleneck import Verdict, bound
 from muster.steward.rightsize import Advice
@@ -37,7 +37,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         """What each is called, and what it says."""
         told = [("measured", f"{self.coverage:.0%} of {show_seconds(self.held_seconds)}")]
         if self.cpu_part is not None:
-            told.append(("cpu", f"{self.cpu_part:.0%} of {self.cpus_held:g} cpus"))
+            told.append(("cpu", f"{self.cpu_part:.0%} of {show_count(self.cpus_held, 'cpu')}"))
         if self.memory_peak_bytes is not None:
             told.append(("memory", self._memory()))
         if self.gpus_held:

@@ -1,7 +1,6 @@
 """Colours for names: those who have most get one of their own, with a pattern, and all others share the last.
 
-The colours are Okabe and Ito's; the style sheet has them as ``g0`` to ``g7``, the ground of the
-patterns ``h0`` to ``h7`` that ``definitions`` makes. A word always goes with them, in the legend.
+The colours and patterns are the map's, ``hue-0`` to ``hue-7``. A word always goes with them, in the legend.
 """
 
 from collections.abc import Mapping
@@ -9,17 +8,10 @@ from collections.abc import Mapping
 import msgspec
 from markupsafe import Markup
 
-OTHERS = 7  # the last of the hues
-_LINES = (  # over a square of eight
-    "",
-    "M-1 1l2-2M0 8l8-8M7 9l2-2",
-    "M2 2h1.6M6 6h1.6",
-    "M-1 7l2 2M0 0l8 8M7-1l2 2",
-    "M0 2h8M0 6h8",
-    "M0 0l8 8M8 0l-8 8",
-    "M2 0v8M6 0v8",
-    "M0 4h8M4 0v8",
-)
+from muster.layout.states import HUES
+from muster.layout.svg_marks import hue_definitions
+
+OTHERS = len(HUES) - 1
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -48,11 +40,4 @@ class Hues:
 
 
 def definitions() -> Markup:
-    size = 'width="8" height="8" patternUnits="userSpaceOnUse"'
-    hues = "".join(
-        f'<pattern id="h{hue}" {size}><rect class="g{hue}" width="8" height="8"/>'
-        + (f'<path class="over" d="{lines}"/>' if lines else "")
-        + "</pattern>"
-        for hue, lines in enumerate(_LINES)
-    )
-    return Markup(f"<defs>{hues}</defs>")
+    return Markup(hue_definitions())

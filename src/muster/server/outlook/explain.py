@@ -186,12 +186,8 @@ class _Answer:
         return when is not None and when.latest <= self._now
 
     def _because(self, reason: Reason) -> Because:
-        action = reason.action()
-        return Because(
-            type(reason).__name__,
-            _named(reason.sentence(), self._job.id),
-            None if action is None else _named(action, self._job.id),
-        )
+        job = self._job.id
+        return Because(type(reason).__name__, reason.sentence_of(job), reason.action_of(job))
 
     # --- In words -----------------------------------------------------------------------------------
 
@@ -203,16 +199,16 @@ class _Answer:
             head = "Sooner:" if i == 0 else ""
             at = "now" if change.starts_at <= self._now else show_time(change.starts_at)
             lines.append(f"{head:<9}{change.change:<23} → {at}")
-        action = self._reasons[0].action() if self._reasons else None
+        action = self._reasons[0].action_of(self._job.id) if self._reasons else None
         if action is not None and not better and not isinstance(self._reasons[0], HeldBack):
-            lines.append(f"What helps: {_named(action, self._job.id)}.")
+            lines.append(f"What helps: {action}.")
         return "\n".join(lines)
 
     def _first_line(self) -> str:
         if not self._reasons:
             return "Waiting: the next cycle decides."
         reason = self._reasons[0]
-        sentence = _named(reason.sentence(), self._job.id)
+        sentence = reason.sentence_of(self._job.id)
         return said(reason) if reason.infeasible else f"Waiting: {sentence}."
 
     def _quotas(self) -> list[Beside]:
@@ -247,11 +243,6 @@ _RESOURCES = ("cpus", "memory", "GPUs")
 
 def _show(resource: int, amount: int) -> str:
     return show_bytes(amount) if resource == 1 else show_milli(amount)
-
-
-def _named(sentence: str, job_id: JobId) -> str:
-    """With the job's own id where a command would have it. What people have written is left alone."""
-    return sentence.replace("muster release ID", f"muster release {job_id}")
 
 
 def _text_of_running(running: Running, now: float, show_time: ShowTime) -> str:

@@ -264,13 +264,7 @@ def _row_of(entry: Waiting | Running, line: Line, state: State) -> QueueRow:
 
 
 def _reason(reason: Reason, job_id: JobId) -> ReasonView:
-    """With the job's own id where a command would have it."""
-
-    def named(text: str) -> str:
-        return text.replace("muster release ID", f"muster release {job_id}")
-
-    action = reason.action()
-    return ReasonView(_kind(reason), named(reason.sentence()), None if action is None else named(action))
+    return ReasonView(_kind(reason), reason.sentence_of(job_id), reason.action_of(job_id))
 
 
 def _reserved(job_id: JobId, line: Line) -> Reserved | None:

@@ -160,6 +160,11 @@ def _of_gpus(tally: Tally) -> str:
     return f"{tally.total:,} GPU{'s' * (tally.total != 1)}: {', '.join(parts)}."
 
 
+def _few(amount: float) -> str:
+    """As many digits as somebody reads: ``0.35``, ``7.2``, ``1,140``."""
+    return f"{amount:,.0f}" if amount >= 10 else f"{amount:.2g}"
+
+
 def _of_cpus(nodes: list[NodeNow]) -> str:
     head = f"{show_count(len(nodes), 'node')} without GPUs"
     known = [node for node in nodes if node.cpus_milli is not None]
@@ -169,5 +174,5 @@ def _of_cpus(nodes: list[NodeNow]) -> str:
     held = sum(node.cpus_held_milli for node in known) / MILLI
     shares = [(node.cpu_share, node.cpus_milli or 0) for node in known]
     used = sum(share * milli for share, milli in shares if share is not None) / MILLI
-    measured = f", {used:.2g} used" if all(share is not None for share, _ in shares) else ""
-    return f"{head}: {held:g} of {show_count(total, 'cpu')} {'is' if held == 1 else 'are'} held{measured}."
+    measured = f", {_few(used)} used" if all(share is not None for share, _ in shares) else ""
+    return f"{head}: {held:.10g} of {show_count(total, 'cpu')} {'is' if held == 1 else 'are'} held{measured}."

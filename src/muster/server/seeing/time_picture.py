@@ -12,7 +12,15 @@ from muster.model.job import Job, JobId
 from muster.model.node import Node
 from muster.model.units import MILLI, show_seconds
 from muster.server.seeing.time_answers import Bar, Kind, TimeBy, TimeJob, Timeline, TimeRow, TimeWaiting
-from muster.server.seeing.timeline import Outage, Sat, bars_by_row, in_lanes, outage_bars, outages_of
+from muster.server.seeing.timeline import (
+    Outage,
+    Sat,
+    bars_by_row,
+    in_lanes,
+    out_of_service,
+    outage_bars,
+    outages_of,
+)
 from muster.server.when import show_time
 from muster.store.journal import Journal
 from muster.store.seeing_reads import Stay
@@ -85,6 +93,7 @@ class Picture:
         nodes_of = self._nodes_of([stay for stay in stays if not stay.devices]) if shown is not None else {}
         for stay in stays:
             nodes = tuple(dict.fromkeys(held.node for held in stay.devices)) or nodes_of.get(stay[:2], ())
+            self._ended += asked.nodes is not None and asked.is_about(nodes)
             if shown is not None and not nodes:
                 self._unplaced += 1
             elif shown is None or not shown.isdisjoint(nodes):
@@ -101,7 +110,7 @@ class Picture:
         until, most = min(asked.until, asked.now), _MOST_STAYS + 1
         stays = list(self._journal.stays_between(asked.since, until, most, with_devices=needs_nodes))
         self._left_out = max(0, len(stays) - _MOST_STAYS)
-        self._ended = len(stays)
+        self._ended = len(stays) if asked.nodes is None else 0
         return stays[:_MOST_STAYS]
 
     def _nodes_of(self, bare: Sequence[Stay]) -> dict[tuple[JobId, int], tuple[str, ...]]:
@@ -174,15 +183,22 @@ class Picture:
         running = sum(1 for sat in living if sat.kind is Kind.RUNNING)
         ends = [sat for sat in living if sat.kind is Kind.PREDICTED and sat.start <= asked.now]
         first = min(ends, key=lambda sat: sat.end, default=None)
-        attempts = "1 attempt" if past == 1 else f"{past:,} attempts"
-        said = f"In the {show_seconds(asked.now - asked.since)} until now {attempts} came to an end"
-        said += f", and {running:,} {'runs' if running == 1 else 'run'}"
+        is_over = asked.until < asked.now  # then some of them came to their end after it
+        said = f"{self._while()} {past:,} attempt{'s' * (past != 1)} "
+        said += f"ran that {'is' if past == 1 else 'are'} over" if is_over else "came to an end"
+        said += f", and {running:,} {'runs' if running == 1 else 'run'}{' now' * is_over}"
         if first is not None:
             said += f"; the next to end is likely job {first.job}, at {show_time(first.end + self._ahead)}"
-        out = len({one.node for one in outages if one.end >= asked.now})
-        return f"{said}." + (
-            f" {out} node{'s' * (out > 1)} or GPUs of them are out of service." if out else ""
+        return f"{said}." + out_of_service(
+            one for one in outages if one.end >= asked.now and asked.is_about((one.node,))
         )
+
+    def _while(self) -> str:
+        asked = self._asked
+        if asked.until >= asked.now:
+            return f"In the {show_seconds(asked.now - asked.since)} until now"
+        since, until = (show_time(at + self._ahead) for at in (asked.since, asked.until))
+        return f"Between {since} and {until}"
 
 
 def _drawn(rows: Iterable[TimeRow]) -> Iterator[JobId]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from muster.model.events import DeviceHealth, NodeHealth
 from muster.model.job import JobId
 from muster.model.node import Health, Node
+from muster.model.units import show_count
 from muster.server.seeing.time_answers import Bar, Kind
 
 MOST_BARS = 4000
@@ -192,6 +193,17 @@ def _out_now(nodes: Mapping[str, Node]) -> Iterator[tuple[tuple[str, int | None]
         for number, device in enumerate(node.devices):
             if not device.healthy:
                 yield (node.name, number), (Health.DRAINED.value, device.because)
+
+
+def out_of_service(outages: Iterable[Outage]) -> str:
+    """Whole nodes, and GPUs of nodes that are there."""
+    out = {(one.node, one.device) for one in outages}
+    nodes = {node for node, device in out if device is None}
+    gpus = sum(node not in nodes for node, device in out if device is not None)
+    said = [show_count(len(nodes), "node")] * bool(nodes)
+    said += [show_count(gpus, "GPU") + " of others" * bool(nodes)] * bool(gpus)
+    verb = "is" if len(nodes) + gpus == 1 else "are"
+    return f" {' and '.join(said)} {verb} out of service." if said else ""
 
 
 def outage_bars(

@@ -119,7 +119,7 @@ class Whereabouts:
         called = _called(view)
         if view.state is State.ENDED:
             if view.counts is not None:
-                return [], f"{called} has ended; each of its jobs was in a place of its own."
+                return [], f"{called} has ended; ask about one of its jobs to see where it ran."
             if not view.nodes:
                 return [], f"{called} has ended, and never ran."
             which = f"GPU{'s' * (len(view.devices) > 1)} {fold_numbers(view.devices)} of " * bool(

@@ -78,7 +78,9 @@ class Extending:
 
     def _charter(self, job: Job, body: ExtendBody) -> Charter:
         if body.budget is None and body.until is None and body.time is None:
-            raise BadInput("nothing to extend; say --budget 300GPUh, --until 2026-12-01 or --time 12h")
+            raise BadInput(
+                "nothing to extend; say a budget (300GPUh), a date (2026-12-01) or a time limit (12h)"
+            )
         until = None if body.until is None else new_date(body.until, job.charter.until, self._service.wall())
         charter = extended(job.charter, budget=body.budget, until=until)
         if body.budget is not None and charter.budget is not None and self._service.budgets is not None:

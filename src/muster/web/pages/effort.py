@@ -132,7 +132,9 @@ def _sentence(data: EffortSheet, now: float) -> str:
         if effort.until is None or effort.verdict
         else f" It ends {words.clock(effort.until, now)} at the latest."
     )
-    jobs = f"{show_count(effort.living, 'job')} live, {sum(effort.ended.values()):,} have ended"
+    ended = sum(effort.ended.values())
+    living = f"{show_count(effort.living, 'job')} {'lives' if effort.living == 1 else 'live'}"
+    jobs = f"{living}, {ended:,} {'has' if ended == 1 else 'have'} ended"
     return f"{effort.owner}'s effort is {state}: {jobs}; {held}.{spent}{until}"
 
 
@@ -149,7 +151,7 @@ def _sentence_on_all(under_way: list[EffortView], closed: int, *, is_mine: bool)
     near = sum(_share(one) >= 0.8 for one in under_way)
     said = f"{show_count(len(under_way), 'effort')}{whose} open"
     said += f", {paused} of them paused" if paused else ""
-    said += f"; {near} spent 80 % of the budget or more" if near else ""
+    said += f"; {near} spent 80% of the budget or more" if near else ""
     return f"{said}; {closed} closed."
 
 

@@ -36,6 +36,7 @@ class Find:
             title="Find",
             sentence=f"{found}." if hits or not word else f"Nothing here is called “{word}”.",
             data=shown,
+            more={"left_out": len(hits) - len(shown)},
             table=Table(("kind", "name", "about", "url"), [(h.kind, h.name, h.about, h.url) for h in shown]),
         )
 

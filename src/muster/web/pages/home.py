@@ -71,7 +71,9 @@ def _sentence(mine: Mine) -> str:
         asked = f"{show_count(questions, 'question')} {'needs' if questions == 1 else 'need'} your answer"
     gpus = sum(view.gpus for view in mine.running)
     held = f", holding {show_count(gpus, 'GPU')}" if gpus else ""
-    return f"{asked}. {show_count(len(mine.running), 'job')} of yours run{held}; {len(mine.waiting)} wait."
+    runs, waits = len(mine.running), len(mine.waiting)
+    said = f"{show_count(runs, 'job')} of yours {'runs' if runs == 1 else 'run'}{held}"
+    return f"{asked}. {said}; {waits} {'waits' if waits == 1 else 'wait'}."
 
 
 def _row(view: JobView) -> list[str | float | int | None]:

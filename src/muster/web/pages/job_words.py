@@ -52,10 +52,10 @@ def _how(view: JobView, now: float) -> str:
     if view.state is State.ENDED:
         return _ended(view, now)
     if view.started_at is None:
-        waited = show_seconds(max(0.0, now - view.submitted_at))
+        waited = show_seconds(max(1.0, now - view.submitted_at))
         return f" {'is held back' if view.state is State.HELD else 'has waited'} for {waited} now"
     holding = show_count(view.gpus, "GPU") if view.gpus else show_count(view.cpus, "cpu")
-    ran = show_seconds(max(0.0, now - view.started_at))
+    ran = show_seconds(max(1.0, now - view.started_at))
     verb = {State.SUSPENDED: "stands still", State.STOPPING: "is on its way out"}.get(view.state, "runs")
     where = f" on {words.shorten(fold(view.nodes), 60)}" if view.nodes else ""
     return f" {verb}, for {ran} now, with {holding}{where}"

@@ -148,14 +148,13 @@ def is_span(found: Timeline, seconds: float) -> bool:
 
 
 def panned(found: Timeline, asked: Asked) -> dict[str, str]:
-    """Addresses half as far before and after; and back to now. After what is planned nothing comes."""
+    """Addresses half as far before and after; after what is planned nothing comes."""
     half = (found.until - found.since) / 2
 
     def moved(seconds: float) -> str:
         return asked.url(since=f"{found.since + seconds:.0f}", until=f"{found.until + seconds:.0f}")
 
-    pan = {"earlier": moved(-half), "now": asked.url(since="", until="")}
-    return pan | ({"later": moved(half)} if found.since + half < found.now else {})
+    return {"earlier": moved(-half), "later": moved(half) if found.since + half < found.now else ""}
 
 
 def _row(row: TimeRow, bar: Bar, found: Timeline) -> list[Cell]:

@@ -161,7 +161,7 @@ function optionsOf(state, width) {
   return {
     width,
     height: HEIGHT,
-    padding: [8, 22, 0, 0],
+    padding: [8, 28, 0, 0],
     cursor: { sync: { key: "muster" }, drag: { x: false, y: false }, points: { size: 6 } },
     legend: { markers: { width: 2, dash: (u, i) => (u.series[i].dash?.length ? "dashed" : "solid") } },
     scales: { x: { time: true, range: (_, low, high) => spanOf(state.spec, low, high) }, y: { range: (_, low, high) => heightOf(state.spec, low, high) } },

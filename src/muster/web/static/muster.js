@@ -65,10 +65,10 @@ let followed = performance.now();
 let following = false;
 let took = 0; // the last fetch, in milliseconds
 
-async function follow(now = false) {
+async function follow() {
   const parts = document.querySelectorAll("[data-follows]");
   const since = performance.now() - followed;
-  const due = now || (since > SPARING * took && (facts !== shownFacts ? since > FOLLOW_MS : since > SLOWLY_MS));
+  const due = since > SPARING * took && (facts !== shownFacts ? since > FOLLOW_MS : since > SLOWLY_MS);
   if (!parts.length || !due || following || document.hidden) return;
   following = true;
   followed = performance.now();
@@ -160,6 +160,8 @@ document.addEventListener("muster:followed", () => {
 
 // --- Forms -----------------------------------------------------------------------------------------------
 
+const DONE = "muster:done"; // what the page that comes next says first
+
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form.act, form[data-act]")) return;
@@ -176,11 +178,8 @@ document.addEventListener("submit", async (event) => {
     });
     const said = await answer.json();
     if (!answer.ok) return refuse(form, wrong, said.error);
-    tell(form.dataset.done || "Done.");
-    form.closest("dialog")?.close();
-    form.closest("details")?.removeAttribute("open");
-    if (form.dataset.stay === undefined) location.assign(form.elements.back?.value || location.href);
-    else follow(true);
+    sessionStorage.setItem(DONE, form.dataset.done || "Done.");
+    location.assign(form.elements.back?.value || location.href);
   } catch {
     refuse(form, wrong, "The server does not answer; nothing was changed that it knows of.");
   }
@@ -200,6 +199,10 @@ function tell(sentence) {
   clearTimeout(silence);
   silence = setTimeout(() => (said.textContent = ""), 8000);
 }
+
+const done = sessionStorage.getItem(DONE);
+sessionStorage.removeItem(DONE);
+if (done) tell(done);
 
 document.addEventListener("click", (event) => {
   const opens = event.target.closest("[data-opens]");
