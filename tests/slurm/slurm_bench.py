@@ -55,13 +55,16 @@ class SlurmLab:
         self.engine = self.make()
 
     def make(self) -> SlurmEngine:
-        return SlurmEngine(
+        """One that nobody has told of any nodes: it finds them."""
+        engine = SlurmEngine(
             self.home,
             self._find,
             lambda _: self.environment,
             self.settings,
             limit_seconds=self._limit_seconds,
         )
+        engine.knows((), ())
+        return engine
 
     def _find(self, job_id: JobId) -> Job:
         return self.jobs[job_id]

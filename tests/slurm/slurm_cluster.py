@@ -199,12 +199,19 @@ class Cluster:
         self._until(self._all_idle, "the nodes to be idle again")
 
     def _everybody(self) -> list[str]:
-        return self.ask("squeue", "-h", "-o", "%i").split() or ["--state=PENDING"]
+        """By the numbers that scancel understands: tasks that wait are listed as one, ``12_[3-5%2]``."""
+        listed = self.ask("squeue", "-h", "-o", "%F").split()
+        return sorted(set(listed)) or ["--state=PENDING"]
 
     def ask(self, *words: str) -> str:
         """A command of Slurm's, from outside."""
         done = subprocess.run(words, env=self.environment(), capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{words}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def ask_anyway(self, *words: str) -> str:
+        """One that may fail."""
+        done = subprocess.run(words, env=self.environment(), capture_output=True, text=True, check=False)
         return done.stdout
 
     def environment(self) -> dict[str, str]:

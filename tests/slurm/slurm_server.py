@@ -9,53 +9,49 @@ from slurm_cluster import Cluster
 
 import servers
 
-_SERVE = str(Path(__file__).with_name("serve_on_slurm.py"))
+_CONFIGURATION = """
+[engine]
+kind = "slurm"
+[slurm]
+conf = "{conf}"
+decide = "{mode}"
+period = "500ms"
+soon = "10s"
+{more}
+"""
 
 
 class SlurmServer(servers.Server):
-    """In a home of its own, unless one is given. ``user``: whose process it is."""
+    """In a home of its own, unless one is given. ``user``: whose process it is; ``more``: configuration."""
 
     def __init__(
-        self, cluster: Cluster, mode: str = "govern", user: str = "", home: Path | None = None
+        self, cluster: Cluster, mode: str = "govern", user: str = "", home: Path | None = None, more: str = ""
     ) -> None:
         super().__init__(home=home)
-        self._cluster, self._mode, self._user = cluster, mode, user
+        self._user = user
+        text = _CONFIGURATION.format(conf=cluster.conf, mode=mode, more=more)
+        self.home.configuration.write_text(text)
         if user:
-            for path in (self.home.path, self.work):
+            for path in (self.home.path, self.work, self.home.configuration):
                 servers.shutil.chown(path, user)
 
     def command(self) -> list[str]:
-        return [
-            *self._become(),
-            sys.executable,
-            _SERVE,
-            str(self.home.path),
-            self._cluster.conf,
-            self._mode,
-        ]
+        return [*self._become(), *super().command()]
 
-    def sh_as_owner(self, script: str) -> servers.View:
-        """Submit a line of shell as the user whose server this is: it takes no other's jobs."""
-        done = subprocess.run(
-            [
-                *self._become(),
-                sys.executable,
-                "-m",
-                "muster",
-                "submit",
-                "-o",
-                "name",
-                "--",
-                "sh",
-                "-c",
-                script,
-            ],
+    def as_owner(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """The command line, as the user whose server this is."""
+        return subprocess.run(
+            [*self._become(), sys.executable, "-m", "muster", *words],
             env={**os.environ, "MUSTER_HOME": str(self.home.path), "HOME": str(self.work)},
             cwd=self.work,
             capture_output=True,
             text=True,
             check=False,
         )
+
+    def sh_as_owner(self, script: str) -> servers.View:
+        """Submit a line of shell as the user whose server this is: it takes no other's jobs."""
+        done = self.as_owner("submit", "-o", "name", "--", "sh", "-c", script)
         assert done.returncode == 0, done.stderr
         return {"id": done.stdout.strip().rpartition("/")[2]}
 

@@ -144,7 +144,7 @@ def test_who_is_stopped_while_it_waits_in_slurm_never_starts(lab: SlurmLab) -> N
     lab.start(first)
     lab.started(first)
     lab.start(second)
-    until(lambda: "not free" in lab.engine.waits().get(("b", 1), ""), "b to wait for room in Slurm")
+    until(lambda: "not free" in (lab.engine.waits_because("b") or ""), "b to wait for room in Slurm")
     lab.engine.act(Stop("b", 1, "asked"))
     assert lab.exited(second).outcome is Outcome.STOPPED
     assert not [fact for fact in lab.facts if isinstance(fact, Seated) and fact.job == "b"]

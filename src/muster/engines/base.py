@@ -150,12 +150,16 @@ class Shared(Protocol):
         """None if jobs can be handed to it, or a sentence why not."""
         ...
 
+    def cant_run(self, job: Job) -> str | None:
+        """None if it has a way to run such a job, whether there is room or not; or a sentence why not."""
+        ...
+
     def waits_because(self, job: JobId) -> str | None:
-        """Why a job waits in its queue, in words; None: it does not say."""
+        """Why a job waits in its queue, adopted or handed over, in words; None: it does not say."""
         ...
 
     def out_of_reach(self, job: Job) -> str | None:
-        """None if it would let us stop this adopted job, or a sentence why not."""
+        """None if it would let us stop this job, which is in its queue or runs; or a sentence why not."""
         ...
 
     def drain(self, node: str, because: str) -> None:

@@ -180,7 +180,12 @@ class Commands:
         return replace(job, gang=keep(job.gang, job.gang), run=keep(job.run, job.run))
 
     def _check_possible(self, job: Job) -> None:
-        reason = impossible(self._service.fold.hardware, job.gang)
+        """As far as is known: of a host whose nodes are its own to tell, none may be known yet."""
+        fold, shared = self._service.fold, self._service.shared
+        why_not = None if shared is None else shared.cant_run(job)
+        if why_not is not None:
+            raise BadInput(why_not)
+        reason = impossible(fold.hardware, job.gang) if shared is None or fold.nodes else None
         if reason is not None:
             raise BadInput(reason.sentence())
 
@@ -244,14 +249,12 @@ class Commands:
         return await self._each(person, job_id, step, _STOPPED)
 
     def _check_reach(self, person: Person, job_id: str) -> None:
-        """Whether what others submitted can be stopped from here."""
-        shared = self._service.shared
-        for record in self._acted_on(person, job_id) if shared is not None else ():
+        """Whether what is in a queue of others can be stopped from here."""
+        for record in self._acted_on(person, job_id):
             entry = record.running or record.waiting
-            if shared is not None and entry is not None and entry.job.adopted is not None:
-                why_not = shared.out_of_reach(entry.job)
-                if why_not is not None:
-                    raise Forbidden(why_not)
+            why_not = None if entry is None else self._service.out_of_reach(entry)
+            if why_not is not None:
+                raise Forbidden(why_not)
 
     async def hold(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()

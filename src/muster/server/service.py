@@ -99,7 +99,7 @@ class Service(Keeping):
         self.stops_adopted = False  # whether the steward may stop what others submitted
         self.views = Views(fold, home)
         if self.shared is not None:
-            self.views.elsewhere = self.shared.waits_because
+            self.views.elsewhere, self.views.host = self.shared.waits_because, engine.name.capitalize()
         self.stream = Stream()
         self.recent: OrderedDict[JobId, JobView] = OrderedDict()
         self.metering: Metering | None = None
@@ -165,9 +165,15 @@ class Service(Keeping):
 
     def reaches(self, job: Job) -> bool:
         """Whether the steward may end it: what others submitted, only where that was allowed and we may."""
-        if job.adopted is None:
-            return True
-        return self.stops_adopted and self.shared is not None and self.shared.out_of_reach(job) is None
+        if self.shared is None:
+            return job.adopted is None
+        return (job.adopted is None or self.stops_adopted) and self.shared.out_of_reach(job) is None
+
+    def out_of_reach(self, entry: Waiting | Running) -> str | None:
+        """Why it can't be stopped here; None: it can. What waits with us is ours, whoever else is there."""
+        if self.shared is None or (isinstance(entry, Waiting) and entry.job.adopted is None):
+            return None
+        return self.shared.out_of_reach(entry.job)
 
     def order(self, action: Action) -> None:
         """Have something done of which the engine tells what comes of it. In the turn that follows."""

@@ -1,4 +1,4 @@
-"""Standing on a cluster that Slurm runs: its engine, or one that only looks, and meters that ask Slurm."""
+"""Standing on a cluster that Slurm runs: its engine, and meters that ask Slurm."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,6 @@ from muster.engines.slurm.engine import SlurmEngine
 from muster.engines.slurm.errors import SlurmError
 from muster.engines.slurm.meter import Shown, shown
 from muster.engines.slurm.moves import Reading as ReadingOthers
-from muster.engines.slurm.observer import Observer
 from muster.engines.slurm.settings import SlurmSettings
 from muster.home import Home
 from muster.model.tenancy import ROOT
@@ -21,7 +20,7 @@ from muster.server.footing import Environment, Find, Reader
 from muster.server.standing import all_standing, read_standing
 
 _METER = "slurm"
-_LIMIT_SECONDS = 20.0
+_TIMES_AS_LONG = 9  # between two questions, as the one before took
 
 
 class SlurmFooting:
@@ -32,41 +31,21 @@ class SlurmFooting:
         self._engine: SlurmEngine | None = None
 
     def engine(self, home: Home, find: Find, environment: Environment, since: float) -> Host:
-        table = self._config.slurm
-        if table.observe:
-            return self._observer(home, since)
         self._engine = SlurmEngine(
-            home, find, environment, self._settings(), since=since, limit_seconds=table.limit_seconds
+            home,
+            find,
+            environment,
+            self._settings(),
+            self._reading(home),
+            since=since,
+            limit_seconds=self._config.slurm.limit_seconds,
         )
         return self._engine
 
-    def _observer(self, home: Home, since: float) -> Observer:
-        table = self._config.slurm
-        slurm = Slurm(table.conf, limit_seconds=table.limit_seconds)
-        reading = ReadingOthers(
-            team_of=self.team_of,
-            charter_in=charter_in,
-            stands=all_standing(read_standing(home, self._config.node.layout)),
-            notices=slurm.notices,
-        )
-        return Observer(home, slurm, reading, since=since, period_seconds=table.period_seconds)
-
-    def _settings(self) -> SlurmSettings:
-        table = self._config.slurm
-        return SlurmSettings(
-            mode=table.decide,
-            conf=table.conf or "",
-            partition=table.partition or "",
-            account=table.account or "",
-            qos=table.qos or "",
-            options=table.options,
-            soon_seconds=table.soon_seconds,
-        )
-
     def meters(self, home: Home, now: Callable[[], float]) -> Reader:  # noqa: ARG002 - all is in Slurm
-        if self._engine is None:
-            return NoMeters(now)
-        slurm = Slurm(self._config.slurm.conf, limit_seconds=_LIMIT_SECONDS)
+        assert self._engine is not None
+        table = self._config.slurm
+        slurm = Slurm(table.conf, limit_seconds=table.limit_seconds, read_only=True)
         return SlurmMeters(slurm, self._engine.numbers, now)
 
     def team_of(self, user: str, account: str) -> str:
@@ -76,28 +55,39 @@ class SlurmFooting:
         mine = self._config.teams_of(user)
         return mine[0] if mine else ROOT
 
+    def _settings(self) -> SlurmSettings:
+        table = self._config.slurm
+        return SlurmSettings(
+            mode=table.decide,
+            observe=table.observe,
+            conf=table.conf or "",
+            partition=table.partition or "",
+            account=table.account or "",
+            qos=table.qos or "",
+            options=table.options,
+            soon_seconds=table.soon_seconds,
+            period_seconds=table.period_seconds,
+        )
 
-class NoMeters:
-    """Nobody reads what jobs use on other machines: that is unknown, which counts as busy."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-
-    @property
-    def silent(self) -> dict[str, float]:
-        return {}
-
-    def read(self, attended: Sequence[Attended]) -> Readings:  # noqa: ARG002
-        return Readings((), NodeReading(at=self._now()))
+    def _reading(self, home: Home) -> ReadingOthers:
+        stands = all_standing(read_standing(home, self._config.node.layout))
+        return ReadingOthers(team_of=self.team_of, charter_in=charter_in, stands=stands)
 
 
 class SlurmMeters:
-    """One question for all attempts. While Slurm does not answer, nothing is known of any."""
+    """One question for all attempts. While Slurm does not answer, nothing is known of any.
+
+    Slurm asks every node for it: where that takes long, it is asked less often.
+    """
 
     def __init__(
-        self, slurm: Slurm, numbers: Callable[[Sequence[Key]], Mapping[Key, int]], now: Callable[[], float]
+        self,
+        slurm: Slurm,
+        numbers: Callable[[Sequence[Key]], Mapping[Key, Sequence[int]]],
+        now: Callable[[], float],
     ) -> None:
         self._slurm, self._numbers, self._now = slurm, numbers, now
+        self._rests_until = 0.0  # in monotonic time
         self.silent: dict[str, float] = {}
 
     def read(self, attended: Sequence[Attended]) -> Readings:
@@ -111,11 +101,16 @@ class SlurmMeters:
         return Readings(tuple(readings), NodeReading(at=at))
 
     def _shown(self, keys: Sequence[Key]) -> Mapping[Key, Shown]:
+        begun = time.monotonic()
+        if not keys or begun < self._rests_until:
+            return {}
         try:
-            found = shown(self._slurm, self._numbers(keys)) if keys else {}
+            found = shown(self._slurm, self._numbers(keys))
         except SlurmError:
             self.silent = {_METER: self.silent.get(_METER, self._now())}
             return {}
+        ended = time.monotonic()
+        self._rests_until = ended + _TIMES_AS_LONG * (ended - begun)
         self.silent = {}
         return found
 

@@ -38,6 +38,7 @@ class Views:
         self.budget: Callable[[Job], BudgetView | None] = lambda _: None
         self.review: Callable[[Job], str | None] = lambda _: None
         self.elsewhere: Callable[[JobId], str | None] = lambda _: None  # why it waits in another's queue
+        self.host = ""  # whose queue that is
 
     def live(self, record: Record) -> JobView:
         """A job that has not ended."""
@@ -78,6 +79,11 @@ class Views:
         said = self.elsewhere(waiting.job.id) or waiting.held_because
         return said or f"{str(waiting.job.adopted).capitalize()} has not been asked yet"
 
+    def why_not_begun(self, running: Running) -> str | None:
+        """Of one that was handed to a host with a queue of its own and waits there: what that says."""
+        said = self.elsewhere(running.job.id) if running.state is State.STARTING else None
+        return None if said is None else f"waits in {self.host}: {said}"
+
     def _running(self, running: Running) -> JobView:
         job = running.job
         if running.behind is not None:
@@ -86,7 +92,7 @@ class Views:
         view.attempt, view.started_at = running.attempt, self._by_the_wall(running.started_at)
         view.nodes = list(dict.fromkeys(seat.node for seat in running.seats))
         view.devices = sorted({g for seat in running.seats for g in seat.devices})
-        view.reason = running.because
+        view.reason = running.because or self.why_not_begun(running)
         view.log = None if job.adopted is not None else self._log(job, running.attempt)
         view.metrics = {**spelled(self.metrics.get(job.id, {}))}
         view.findings = [found.sentence for found in self._fold.findings.get(job.id, ())]

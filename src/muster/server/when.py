@@ -68,13 +68,18 @@ class When:
 
     def _elsewhere(self, job_id: JobId) -> Explanation | None:
         """Of a job that waits in another's queue, what that says: Muster does not decide when it starts."""
-        record = self._service.fold.records.get(job_id)
-        if record is None or record.waiting is None or record.waiting.job.adopted is None:
+        record, views = self._service.fold.records.get(job_id), self._service.views
+        if record is None:
             return None
-        said = self._service.views.why_elsewhere(record.waiting)
+        said = None
+        if record.waiting is not None and record.waiting.job.adopted is not None:
+            said = f"waits in {views.host}: {views.why_elsewhere(record.waiting)}"
+        elif record.running is not None:
+            said = views.why_not_begun(record.running)
+        if said is None:
+            return None
         beside = "".join(f"\n{one.line()}" for one in self._budgets_of(job_id))
-        where = record.waiting.job.adopted.capitalize()
-        return Explanation(job_id, record.state, f"Waiting in {where}: {said}.{beside}")
+        return Explanation(job_id, record.state, f"{said[0].upper()}{said[1:]}.{beside}")
 
     def _budgets_of(self, job_id: JobId) -> Iterator[Beside]:
         """What is spent of all budgets that it is under."""

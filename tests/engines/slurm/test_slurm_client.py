@@ -245,3 +245,20 @@ def test_the_version_is_asked_once(commands: Commands) -> None:
     slurm = Slurm()
     assert slurm.version() == slurm.version() == Version(24, 11, 5)
     assert commands.calls == ["sinfo --version"]
+
+
+def test_who_only_observes_gives_no_order_whoever_asks(commands: Commands) -> None:
+    for name in ("sbatch", "scancel", "scontrol"):
+        commands.make(name, "echo 1")
+    slurm = Slurm(read_only=True)
+    for order in (
+        lambda: slurm.submit((), "#!/bin/sh\n"),
+        lambda: slurm.cancel([1]),
+        lambda: slurm.control("hold", [1]),
+        lambda: slurm.limit(1, 60.0),
+        lambda: slurm.drain("n1", "fan"),
+        lambda: slurm.undrain("n1"),
+    ):
+        with pytest.raises(errors.Denied, match="only observes"):
+            order()
+    assert commands.calls == []

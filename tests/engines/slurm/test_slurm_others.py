@@ -329,6 +329,18 @@ def test_an_array_that_is_cancelled_while_it_waits_ends_with_all_of_its_tasks() 
     assert w.fold.arrays["s20"].left == 0
 
 
+def test_tasks_that_were_cancelled_before_anybody_looked_are_not_told_of() -> None:
+    w = world()
+    gone = again(ARRAY, states=("CANCELLED",), end_at=130.0)
+    assert w.look((gone,), 200.0) == []
+    runs = again(RUNS, id=21, array_id=20, array_task=0)
+    for at in (210.0, 220.0):
+        w.look((gone, runs), at)
+    assert w.state("s20_0") is State.RUNNING
+    assert w.fold.arrays["s20"].left == 1
+    assert w.notices.take() == []
+
+
 def test_a_heterogeneous_job_is_one_gang_of_unlike_parts() -> None:
     w = world()
     small = again(RUNS, id=31, het_id=30, het_offset=1, nodes="n2", seats=(SlurmSeat("n2", 8, 0, ()),))

@@ -1,8 +1,6 @@
 """Looking again and again: how often, what a failure does, and what is ordered meanwhile."""
 
 import logging
-import select
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -16,7 +14,7 @@ from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmNode
 from muster.engines.slurm.client import Slurm
 from muster.engines.slurm.errors import ControllerDown, Denied
 from muster.engines.slurm.moves import Reading
-from muster.engines.slurm.watch import Bell, Watch
+from muster.engines.slurm.pace import Pace
 from muster.model.charter import Charter
 from muster.model.events import Amended, Submitted, Withdrawn
 from muster.model.job import Gang, Job, Part, Shape
@@ -36,8 +34,10 @@ srun train
 class Answering(Slurm):
     """Slurm, as far as its commands are told here: scripts, rights, accounting, cancelling."""
 
-    def __init__(self, *, operator: bool = True, scripts: dict[str, str] | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, *, operator: bool = True, scripts: dict[str, str] | None = None, read_only: bool = False
+    ) -> None:
+        super().__init__(read_only=read_only)
         self.scripts = scripts or {}
         self.asked: list[str] = []
         self.cancelled: list[list[str]] = []
@@ -64,65 +64,47 @@ class Answering(Slurm):
             self.cancelled.append([str(one) for one in ids])
 
 
-def adopting(slurm: Slurm, *, read_only: bool = False) -> Adopting:
-    return Adopting(slurm, Reading(charter_in=charter_in), 0.0, read_only=read_only)
+def adopting(slurm: Slurm) -> Adopting:
+    return Adopting(slurm, Reading(charter_in=charter_in), 0.0)
 
 
 def pass_over(one: Adopting, *jobs: SlurmJob, at: float = 10.0) -> list[object]:
-    events = one.look(NODES, jobs, at, 0.0)
+    events = [*one.look_at_nodes(NODES, at), *one.look(jobs, (), at, 0.0)]
     return [*events, *one.after(events, at, at)]
 
 
 # --- How often -------------------------------------------------------------------------------------
 
 
-def test_a_look_that_takes_long_makes_the_next_one_later() -> None:
-    watch = Watch(lambda: None, 5.0)
-    assert watch._pause(0.1) == 5.0
-    assert watch._pause(3.0) == 27.0
-    assert watch._pause(60.0) == 120.0
+def test_a_pass_that_takes_long_makes_the_next_one_later() -> None:
+    pace = Pace(5.0)
+    for took, pause in ((0.1, 5.0), (3.0, 27.0), (60.0, 120.0)):
+        pace.worked(took)
+        assert pace.pause(busy=False, calm=False) == pause
 
 
-def test_a_look_that_fails_is_said_once_and_slows_down_until_it_works(
+def test_while_something_is_about_to_happen_it_is_looked_at_more_often() -> None:
+    pace = Pace(5.0)
+    pace.worked(0.01)
+    assert pace.pause(busy=True, calm=True) < pace.pause(busy=False, calm=True) < 5.0
+    pace.worked(1.0)
+    assert pace.pause(busy=True, calm=True) == 9.0
+
+
+def test_a_pass_that_fails_is_said_once_and_slows_down_until_it_works(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    fails = [ControllerDown("it is down"), ControllerDown("it is down"), None]
-
-    def look() -> None:
-        error = fails.pop(0)
-        if error is not None:
-            raise error
-
-    watch = Watch(look, 5.0)
+    pace = Pace(5.0)
+    pauses = []
     with caplog.at_level(logging.WARNING):
-        watch.once()
-        watch.once()
-        assert (watch.trouble, watch._pause(9.0)) == ("it is down", 20.0)
-        watch.once()
+        for _ in range(4):
+            pace.failed("it is down")
+            pauses.append(pace.pause(busy=True, calm=True))
+        assert pace.trouble == "it is down"
+        pace.worked(0.0)
+    assert pauses == [5.0, 10.0, 20.0, 20.0]
     assert [record.message for record in caplog.records] == ["it is down", "Slurm answers again"]
-    assert (watch.trouble, watch._pause(0.0)) == (None, 5.0)
-
-
-def test_a_nudge_looks_at_once_and_an_end_ends() -> None:
-    looks: list[float] = []
-    watch = Watch(lambda: looks.append(time.monotonic()), 60.0)
-    watch.begin()
-    _until(lambda: len(looks) == 1)
-    watch.nudge()
-    _until(lambda: len(looks) == 2)
-    watch.end()
-    _until(lambda: not watch._thread.is_alive())
-
-
-def test_a_bell_that_was_rung_often_is_heard_once() -> None:
-    bell = Bell()
-    for _ in range(100_000):
-        bell.ring()
-    assert select.select([bell.fileno()], [], [], 0)[0]
-    bell.hush()
-    assert not select.select([bell.fileno()], [], [], 0)[0]
-    bell.close()
-    bell.ring()  # whoever rings after the end is not heard, and not hurt
+    assert (pace.trouble, pace.pause(busy=False, calm=False)) == (None, 5.0)
 
 
 # --- What scripts say ------------------------------------------------------------------------------
@@ -203,8 +185,8 @@ def test_who_is_no_operator_reaches_their_own_jobs_and_no_others() -> None:
 
 
 def test_who_only_observes_changes_nothing() -> None:
-    slurm = Answering()
-    one = adopting(slurm, read_only=True)
+    slurm = Answering(read_only=True)
+    one = adopting(slurm)
     pass_over(one, WAITS)
     said = one.out_of_reach(_job("s12", one._me))
     assert said == "job s12 is Slurm's, which this Muster only observes: stop it there with `scancel 12`"
@@ -234,10 +216,3 @@ def test_an_id_leads_back_to_slurms_own() -> None:
 
 def _job(one: str, owner: str) -> Job:
     return Job(one, Gang((Part(Shape()),)), 0.0, owner=owner, adopted="slurm")
-
-
-def _until(true: object) -> None:
-    end = time.monotonic() + 10
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.005)

@@ -96,7 +96,9 @@ def limit_of(record: SlurmJob) -> float | None:
 
 def _name(record: SlurmJob) -> str:
     """A name may hold anything; here it stands in tables and in log lines."""
-    said = "".join(letter if letter.isprintable() else " " for letter in record.name)
+    said = record.name
+    if not said.isprintable():
+        said = "".join(letter if letter.isprintable() else " " for letter in said)
     return said.strip()[:_MOST_LETTERS] or f"slurm-{record.id}"
 
 

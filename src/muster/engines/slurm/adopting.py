@@ -8,16 +8,16 @@ all.
 
 import logging
 import os
-import pwd
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from muster.engines.base import Known
-from muster.engines.slurm.adopted import own_id
+from muster.engines.slurm.adopted import id_of, own_id
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmNode
+from muster.engines.slurm.books import own_user
 from muster.engines.slurm.client import Slurm
-from muster.engines.slurm.errors import Denied, SlurmError
+from muster.engines.slurm.errors import Denied
 from muster.engines.slurm.fleet import Fleet
 from muster.engines.slurm.moves import SEATED, Picture, Reading, Told
 from muster.engines.slurm.others import PATIENCE_SECONDS, Seen, facts, missing
@@ -36,32 +36,49 @@ _NOT_WAITING = frozenset((*SEATED, State.ENDED))
 class Adopting:
     """What was told so far, and what is to be stopped."""
 
-    def __init__(self, slurm: Slurm, reading: Reading, since: float, *, read_only: bool) -> None:
-        self._slurm, self._reading, self._read_only = slurm, reading, read_only
+    def __init__(self, slurm: Slurm, reading: Reading, since: float) -> None:
+        self._slurm, self._reading = slurm, reading
         self._seen, self._looked_at = Seen(since=since), since
         self.fleet = Fleet(reading.notices, reading.stands)
         self._scripts = Scripts(slurm, reading.charter_in)
         self._stops: dict[JobId, str] = {}  # and why
         self._is_operator: bool | None = None
-        self._me = pwd.getpwuid(os.geteuid()).pw_name
+        self._me, self._is_root = own_user(), os.geteuid() == 0
+        self._numbers: dict[JobId, list[int]] = {}
 
     # --- In the thread that looks ---------------------------------------------------------------------
 
+    def look_at_nodes(self, nodes: Sequence[SlurmNode], now: float) -> list[Event]:
+        """What is new of them. The topology is asked if there are others than before."""
+        return self.fleet.changed(nodes, self._slurm.topology, now)
+
     def look(
-        self, nodes: Sequence[SlurmNode], jobs: tuple[SlurmJob, ...], now: float, ahead_seconds: float
+        self,
+        jobs: tuple[SlurmJob, ...],
+        attempts: tuple[SlurmAttempt, ...] | None,
+        now: float,
+        ahead_seconds: float,
     ) -> list[Event]:
-        """The facts of a pass. Accounting is asked if somebody is missing, the topology if nodes are new."""
+        """The facts of a pass. ``attempts``: of those who are missing; None: accounting can't be asked."""
         if self._is_operator is None:
             self._is_operator = self._slurm.is_operator()
-        seen = self._seen
-        told = self.fleet.changed(nodes, self._slurm.topology, now)
-        attempts = self._attempts(self._looked_at + ahead_seconds) if missing(seen, jobs) else ()
         picture = Picture(now, jobs, self.fleet.gpus, attempts, ahead_seconds)
-        events, self._seen = facts(seen, picture, self._reading)
+        events, self._seen = facts(self._seen, picture, self._reading)
         self._looked_at = now
-        for sentence in self._reading.notices.take():
-            log.warning("%s", sentence)
-        return [*told, *map(self._with_reason, events)]
+        self._numbers = self._numbers_of(jobs)
+        return [self._with_reason(event) for event in events]
+
+    def missing_since(self, jobs: tuple[SlurmJob, ...]) -> float | None:
+        """From when on accounting is to be asked, in our time, for those who are not listed any more."""
+        return self._looked_at - 10 * PATIENCE_SECONDS if missing(self._seen, jobs) else None
+
+    def _numbers_of(self, jobs: Sequence[SlurmJob]) -> dict[JobId, list[int]]:
+        """Of those that run, and that Slurm lets us measure: our own, or all as root."""
+        found: dict[JobId, list[int]] = {}
+        for job in jobs:
+            if job.begun and (self._is_root or job.user == self._me) and not self._reading.is_own(job):
+                found.setdefault(id_of(job), []).append(job.id)
+        return found
 
     def _with_reason(self, event: Event) -> Event:
         """What waited was cancelled because somebody here said so."""
@@ -76,14 +93,6 @@ class Adopting:
         alive = {one for one, told in self._seen.jobs.items() if told.state is not State.ENDED}
         self._cancel(alive)
         return self._scripts.read(alive, now, wall)
-
-    def _attempts(self, last_seen: float) -> tuple[SlurmAttempt, ...] | None:
-        """Since they were last seen, and some patience before; None: accounting can't be asked now."""
-        try:
-            return self._slurm.attempts(last_seen - 10 * PATIENCE_SECONDS)
-        except SlurmError as error:
-            self._reading.notices.say(str(error))
-            return None
 
     def _cancel(self, alive: set[JobId]) -> None:
         for gone in [one for one in list(self._stops) if one not in alive]:
@@ -105,11 +114,15 @@ class Adopting:
         self._seen = Seen(self._seen.since, told, arrays)
 
     def stop(self, job: JobId, because: str) -> None:
-        if self._read_only:
+        if self._slurm.read_only:
             raise Denied(
                 f"job {job} is not stopped: this Muster only observes Slurm, and changes nothing there"
             )
         self._stops[job] = because
+
+    def numbers(self, job: JobId) -> tuple[int, ...]:
+        """Under which Slurm measures it, if it lets us see that."""
+        return tuple(self._numbers.get(job, ()))
 
     def waits_because(self, job: JobId) -> str | None:
         told = self._seen.jobs.get(job)
@@ -120,7 +133,7 @@ class Adopting:
     def out_of_reach(self, job: Job) -> str | None:
         """None if Slurm would let us stop it, or a sentence why not."""
         by_hand = f"`scancel {own_id(job.id)}`"
-        if self._read_only:
+        if self._slurm.read_only:
             return f"job {job.id} is Slurm's, which this Muster only observes: stop it there with {by_hand}"
         if self._is_operator or job.owner == self._me:
             return None
@@ -138,7 +151,7 @@ class Adopting:
         self._slurm.undrain(node)
 
     def _check_may_change(self, what: str) -> None:
-        if self._read_only:
+        if self._slurm.read_only:
             raise Denied(f"this Muster only observes Slurm, so it can't {what}: use scontrol, as an operator")
         if not self._is_operator:
             raise Denied(f"this Muster runs as {self._me}, who is no operator of Slurm, so it can't {what}")

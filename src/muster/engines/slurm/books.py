@@ -9,7 +9,8 @@ import os
 import pwd
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,7 @@ from muster.model.events import Event, Seated, Started
 from muster.model.job import Job, JobId
 
 _FIRST = (Seated, Started)  # of two facts of one second
+_AT_ONCE = 2000  # facts in one answer: a turn must not take long
 
 
 class Books:
@@ -35,10 +37,13 @@ class Books:
         self.lock = threading.RLock()
         self.clock = Clock(str(home.clock), since)
         self.lives: dict[Key, Life] = {}
+        self.newest: dict[JobId, Life] = {}  # of each job
         self._records = Records(str(folder), self.home_id)
         self._find, self._told_at = find, since
-        self._facts: list[Event] = []
+        self._users: dict[Key, str] = {}  # of attempts that are over, as long as the queue lists them
+        self._facts: deque[Event] = deque()
         self.news = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._is_open = True
         self._recall()
 
     # --- Attempts ---
@@ -52,17 +57,21 @@ class Books:
 
     def _recall(self) -> None:
         for key, entry in self._records.entries.items():
-            life = self.lives[key] = Life(key, self.find(key[0]), entry["user"])
+            life = self._new(Life(key, self.find(key[0]), entry["user"]))
             life.id, life.since, life.limit_seconds = entry.get("id"), entry["since"], entry["limit"]
             if entry.get("told") is not None:
                 life.told = Told(*entry["told"])
 
     def enter(self, key: Key, job: Job | None, user: str) -> Life:
         """An attempt that is to be handed over: written down first, so that a crash leaves it to look for."""
-        life = self.lives[key] = Life(key, job, user)
+        life = self._new(Life(key, job, user))
         life.since = self.clock.wall()
         life.limit_seconds = None if job is None else job.time_limit_seconds
         self._records.note(key, user=user, since=life.since, limit=life.limit_seconds)
+        return life
+
+    def _new(self, life: Life) -> Life:
+        self.lives[life.key] = self.newest[life.key[0]] = life
         return life
 
     def has_limit(self, life: Life, seconds: float | None) -> None:
@@ -75,12 +84,25 @@ class Books:
 
     def is_told(self, life: Life, told: Told) -> None:
         life.told, life.ended_wall = told, None
-        life.has_asked = life.has_asked and told.ask_at > told.at
+        life.has_asked = life.has_asked and told.ask_at > self.clock.wall()
         self._records.note(life.key, told=told)
 
     def drop(self, keys: Iterable[Key]) -> None:
-        known = [key for key in keys if self.lives.pop(key, None) is not None]
-        self._records.drop(known)
+        known = [life for key in keys if (life := self.lives.pop(key, None)) is not None]
+        for life in known:
+            self._users[life.key] = life.user
+            if self.newest.get(life.key[0]) is life:
+                del self.newest[life.key[0]]
+        self._records.drop([life.key for life in known])
+
+    def user_of(self, key: Key) -> str | None:
+        """As whom it was handed over; None: it was not, as far as we know."""
+        life = self.lives.get(key)
+        return self._users.get(key) if life is None else life.user
+
+    def forget_users(self, listed: Collection[Key]) -> None:
+        """Who is over and not listed any more will not be asked for."""
+        self._users = {key: user for key, user in self._users.items() if key in listed}
 
     # --- Facts ---
 
@@ -95,20 +117,32 @@ class Books:
         for fact in fresh:
             self._told_at = max(self._told_at, fact.at)
             self._facts.append(_at(fact, self._told_at))
-        if fresh:
+        self._ring()
+
+    def pass_on(self, facts: Sequence[Event]) -> None:
+        """Of others: they have their own times, and what we are told late happened all the same."""
+        with self.lock:
+            self._facts.extend(facts)
+            self._ring()
+
+    def _ring(self) -> None:
+        if self._facts and self._is_open:
             os.eventfd_write(self.news, 1)
 
     def fetched(self) -> list[Event]:
         with self.lock:
-            facts, self._facts = self._facts, []
-            with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self.news)
+            facts = [self._facts.popleft() for _ in range(min(_AT_ONCE, len(self._facts)))]
+            if not self._facts:
+                with contextlib.suppress(BlockingIOError):
+                    os.eventfd_read(self.news)
             return facts
 
     def close(self) -> None:
-        self._records.close()
-        os.close(self.lock_file)
-        os.close(self.news)
+        with self.lock:
+            self._is_open = False  # a number may be another file's afterwards
+            self._records.close()
+            os.close(self.lock_file)
+            os.close(self.news)
 
 
 def _at(fact: Event, at: float) -> Event:

@@ -79,9 +79,14 @@ class Slurm:
         limit_seconds: float = LIMIT_SECONDS,
         notices: Notices | None = None,
         kept_open: tuple[int, ...] = (),
+        read_only: bool = False,
     ) -> None:
-        """``kept_open``: descriptors that commands inherit, so that a lock on them outlasts us if they do."""
+        """``kept_open``: descriptors that commands inherit, so that a lock on them outlasts us if they do.
+
+        ``read_only``: whatever would change something is refused here, whoever asks for it.
+        """
         self.notices = notices or Notices()
+        self.read_only = read_only
         self._kept_open = kept_open
         self._limit_seconds = limit_seconds
         self._environment = _environment(conf or os.environ.get("SLURM_CONF"))
@@ -165,7 +170,7 @@ class Slurm:
 
     def submit(self, options: Sequence[str], script: str) -> int:
         """Hand over a script; the id of the job. ``TooSlow``: look it up before trying again."""
-        done = self._asked("sbatch", "--parsable", *options, given=script.encode())
+        done = self._ordered("sbatch", "--parsable", *options, given=script.encode())
         return texts.read_submitted(done.stdout.decode(errors="replace"))
 
     def would_start(self, options: Sequence[str], script: str) -> float | None:
@@ -176,7 +181,7 @@ class Slurm:
     def limit(self, job: int, seconds: float | None) -> None:
         """Another time limit, in whole minutes; None: none. To allow more takes an operator."""
         minutes = "UNLIMITED" if seconds is None else str(max(1, math.ceil(seconds / MINUTE)))
-        self._asked("scontrol", "update", f"JobId={_checked([job])[0]}", f"TimeLimit={minutes}")
+        self._ordered("scontrol", "update", f"JobId={_checked([job])[0]}", f"TimeLimit={minutes}")
 
     def named(self, names: Iterable[str], since: float) -> tuple[tuple[int, str, str], ...]:
         """What accounting has under these names, which are without commas and pipes: number, user, name."""
@@ -204,7 +209,7 @@ class Slurm:
             raise BadInput(f"{signal!r} is no signal; write it like USR1")
         if listed:
             extra = () if signal is None else (f"--signal={signal}", *(() if steps_only else ("--full",)))
-            self._asked("scancel", *extra, *listed)
+            self._ordered("scancel", *extra, *listed)
 
     def control(self, verb: str, ids: Iterable[int | str]) -> None:
         """``hold``, ``release``, ``suspend``, ``resume``, ``requeue`` and the like."""
@@ -212,19 +217,26 @@ class Slurm:
             raise BadInput(f"{verb!r} is nothing to do with a job; known: {', '.join(sorted(_VERBS))}")
         listed = _checked(ids)
         if listed:
-            self._asked("scontrol", verb, ",".join(listed))
+            self._ordered("scontrol", verb, ",".join(listed))
 
     def drain(self, node: str, because: str) -> None:
         """Nothing new starts there. For operators."""
-        self._asked("scontrol", "update", f"NodeName={_node(node)}", "State=DRAIN", f"Reason={because}")
+        self._ordered("scontrol", "update", f"NodeName={_node(node)}", "State=DRAIN", f"Reason={because}")
 
     def undrain(self, node: str) -> None:
-        self._asked("scontrol", "update", f"NodeName={_node(node)}", "State=RESUME")
+        self._ordered("scontrol", "update", f"NodeName={_node(node)}", "State=RESUME")
 
     # --- Calling ---
 
     def _text(self, *words: str) -> str:
         return self._asked(*words).stdout.decode(errors="replace")
+
+    def _ordered(self, *words: str, given: bytes = b"") -> Done:
+        if self.read_only:
+            raise Denied(
+                f"{words[0]} is not called: this Muster only observes Slurm, and changes nothing there"
+            )
+        return self._asked(*words, given=given)
 
     def _asked(self, *words: str, given: bytes = b"") -> Done:
         done = self._run(words, given)

@@ -25,6 +25,7 @@ from muster.home import Home
 from muster.model.errors import BadInput
 from muster.model.events import Exited, Outcome
 from muster.model.job import Job
+from muster.model.plan import Start
 
 log = logging.getLogger("muster")
 
@@ -34,19 +35,28 @@ _LATER = ("submit limit", "temporarily", "try again")  # no more jobs now, but t
 
 
 class Order:
-    """What sbatch is to be given for an attempt, and when it may."""
+    """An attempt that is to be handed over, and when it may be."""
 
-    def __init__(self, life: Life, job: Job, options: tuple[str, ...], script: str, after_pass: int) -> None:
-        self.life, self.job, self.options, self.script = life, job, options, script
-        self.after_pass = after_pass
+    def __init__(self, life: Life, job: Job, start: Start, after_pass: int) -> None:
+        self.life, self.job, self.start, self.after_pass = life, job, start, after_pass
         self.tries = 0
         self.due = 0.0  # in monotonic time
         self.in_flight = False
 
 
 class Desk:
-    def __init__(self, books: Books, slurm: Slurm, home: Home, changed: Callable[[], None]) -> None:
-        self._books, self._slurm, self._home, self._changed = books, slurm, home, changed
+    """``written`` says what sbatch is given for a start; it is asked when a pass has seen the cluster."""
+
+    def __init__(
+        self,
+        books: Books,
+        slurm: Slurm,
+        home: Home,
+        written: Callable[[Job, Start], tuple[tuple[str, ...], str]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._books, self._slurm, self._home = books, slurm, home
+        self._written, self._changed = written, changed
         self.orders: dict[Key, Order] = {}
         self.next_pass = 1  # the first that has not begun yet
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sbatch")
@@ -88,7 +98,7 @@ class Desk:
                 return
         try:
             self._prepare(order)
-            number = self._slurm.submit(order.options, order.script)
+            number = self._slurm.submit(*self._written(order.job, order.start))
         except (Refused, Denied, BadInput, NotStarted, OSError) as error:
             self._refused(order, error)
         except SlurmError as error:

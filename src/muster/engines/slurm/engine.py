@@ -1,10 +1,11 @@
 """The engine for a cluster that runs Slurm: Muster decides and governs, Slurm executes.
 
 Nothing here waits for Slurm. An action becomes an entry in the books and a word to a thread; what comes of it
-is observed. Three parts share the books: the *desk* hands jobs over, the *follower* asks Slurm what became of
-them and says to it what attempts are told, and this, which the server talks to. In ``govern`` a start names
-no seats: Slurm finds them, and they are told when it has. In ``place`` it names nodes; which GPUs it is
-there, Slurm decides, and that is told as well.
+is observed. Four parts share the work: the *desk* hands jobs over; the *follower* asks Slurm what became of
+them, and says to it what attempts are told; *adopting* makes jobs of what others submitted; and this, which
+the server talks to. In ``govern`` a start names no seats: Slurm finds them, and they are told when it has. In
+``place`` it names nodes; which GPUs it is there, Slurm decides, and that is told as well. An engine that only
+observes takes no jobs, and its client gives no order to Slurm, whoever asks.
 """
 
 import logging
@@ -12,15 +13,21 @@ import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from muster.engines.base import Capabilities, Grant, Key
+from msgspec.structs import replace
+
+from muster.engines.base import Capabilities, Grant, Key, Known
+from muster.engines.slurm.adopting import Adopting
 from muster.engines.slurm.books import Books, own_user
 from muster.engines.slurm.client import Slurm
 from muster.engines.slurm.desk import Desk, Order
 from muster.engines.slurm.errands import leave
+from muster.engines.slurm.errors import Denied
+from muster.engines.slurm.finding import Finder
 from muster.engines.slurm.follow import Follower
 from muster.engines.slurm.life import EVICT, STOP, Life
+from muster.engines.slurm.moves import Reading
 from muster.engines.slurm.reasons import why
-from muster.engines.slurm.script import Handover, Marks
+from muster.engines.slurm.script import Handover, Marks, why_no_shape
 from muster.engines.slurm.settings import PLACE, SlurmSettings
 from muster.home import Home
 from muster.model.errors import BadInput
@@ -37,7 +44,10 @@ _KILL_WAIT_SECONDS = 30.0  # as Slurm has it where nobody has set it
 
 
 class SlurmEngine:
-    """``find`` knows the jobs, ``environment`` their variables; no time before ``since`` is told."""
+    """``find`` knows the jobs, ``environment`` their variables; no time before ``since`` is told.
+
+    Without Slurm's commands, or with a wrong SLURM_CONF, there is none; without a controller there is.
+    """
 
     name = "slurm"
 
@@ -47,6 +57,7 @@ class SlurmEngine:
         find: Callable[[JobId], Job],
         environment: Callable[[str], dict[str, str]],
         settings: SlurmSettings | None = None,
+        reading: Reading | None = None,
         *,
         since: float = 0.0,
         limit_seconds: float = _LIMIT_SECONDS,
@@ -54,18 +65,23 @@ class SlurmEngine:
         home.make()
         home = Home(home.path.resolve())
         self.settings = settings or SlurmSettings()
-        self.capabilities = Capabilities(shares_gpus=False, places=self.settings.mode == PLACE)
+        self.capabilities = _capabilities(self.settings)
         self._find = find
         self._books = books = Books(home, find, since)
-        self.slurm = Slurm(
-            self.settings.conf or None, limit_seconds=limit_seconds, kept_open=(books.lock_file,)
+        self.slurm = slurm = Slurm(
+            self.settings.conf or None,
+            limit_seconds=limit_seconds,
+            kept_open=(books.lock_file,),
+            read_only=self.settings.observe,
         )
+        slurm.version()
         marks = Marks(books.home_id)
         self._handover = Handover(home, self.settings, marks, environment)
-        self._desk = Desk(books, self.slurm, home, self._handed_over)
-        self._follower = Follower(books, self.slurm, self._desk, marks, self.settings, home)
-        self._follower.look_at_nodes_once()
-        self._follower.start()
+        self._desk = Desk(books, slurm, home, self._written, self._handed_over)
+        finder = Finder(books, slurm, self._desk, marks)
+        reading = replace(reading or Reading(), is_own=finder.is_own, notices=slurm.notices)
+        self._adopting = Adopting(slurm, reading, since or self.now())
+        self._follower = Follower(books, slurm, self._desk, finder, self._adopting, self.settings, home)
 
     # --- The protocol -----------------------------------------------------------------------------
 
@@ -76,8 +92,8 @@ class SlurmEngine:
         return self._books.clock.wall_ahead_seconds()
 
     def nodes(self) -> Sequence[Node]:
-        with self._books.lock:
-            return tuple(self._follower.inventory.nodes.values())
+        """As they were found last; the rest is told as it is found: nobody waits for a controller."""
+        return tuple(self._adopting.fleet.nodes.values())
 
     def observe(self, until: float | None = None) -> Sequence[Event]:
         poll = select.poll()
@@ -96,6 +112,12 @@ class SlurmEngine:
             job = self._find(action.job)
         except KeyError:
             raise BadInput(f"the engine knows no job {action.job}") from None
+        if job.adopted is not None:
+            self._act_on_others(action)
+            return
+        if self.settings.observe:
+            log.warning("job %s stays as it is: this Muster only observes Slurm", job.id)
+            return
         with self._books.lock:
             life = self._books.lives.get((action.job, action.attempt))
             if isinstance(action, Start):
@@ -122,22 +144,24 @@ class SlurmEngine:
         """Orders go when they are given."""
 
     def locate(self, attempts: Sequence[Key]) -> Mapping[Key, list[dict[str, Any]]]:
-        """Its meters ask Slurm by number: it is enough to say of which there is one."""
-        with self._books.lock:
-            found = ((key, self._books.lives.get(key)) for key in attempts)
-            return {key: _somewhere(life) for key, life in found if life is not None}
+        """Its meters ask Slurm by number: it is enough to say of which there is one. No part is here."""
+        return {key: [{"pid": 0}] * self._parts_of(key) for key in self.numbers(attempts)}
 
-    def numbers(self, attempts: Sequence[Key]) -> dict[Key, int]:
-        """Under which Slurm knows them."""
-        with self._books.lock:
-            found = ((key, self._books.lives.get(key)) for key in attempts)
-            return {key: life.id for key, life in found if life is not None and life.id is not None}
+    def _parts_of(self, key: Key) -> int:
+        life = self._books.lives.get(key)
+        return 1 if life is None or life.job is None else life.job.gang.size
 
-    def waits(self) -> dict[Key, str]:
-        """Why those that were handed over have not begun, in Slurm's own reasons as sentences."""
+    def numbers(self, attempts: Sequence[Key]) -> dict[Key, tuple[int, ...]]:
+        """Under which Slurm knows them, of those that it lets us measure."""
         with self._books.lock:
-            waiting = {key: life.waits for key, life in self._books.lives.items() if life.waits is not None}
-            return {key: str(why(job, self.slurm.notices)) for key, job in waiting.items()}
+            found = ((key, self._numbers_of(key)) for key in attempts)
+            return {key: numbers for key, numbers in found if numbers}
+
+    def _numbers_of(self, key: Key) -> tuple[int, ...]:
+        life = self._books.lives.get(key)
+        if life is None:
+            return self._adopting.numbers(key[0])
+        return () if life.id is None else (life.id,)
 
     def grants(self, job: Job) -> tuple[Grant, ...]:
         return (*_of_shape(job.gang.parts[0].shape), *_of_run(job))
@@ -150,6 +174,47 @@ class SlurmEngine:
         self._desk.close()
         self._books.close()
 
+    # --- A host that is shared --------------------------------------------------------------------
+
+    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node]) -> None:
+        self._adopting.knows(jobs, nodes)
+        self._follower.start()
+
+    def takes_jobs(self) -> str | None:
+        if not self.settings.observe:
+            return None
+        return (
+            "this Muster only observes Slurm, and hands it no jobs: submit it with sbatch, "
+            "or have Muster started without --observe and without observe = true in [slurm]"
+        )
+
+    def cant_run(self, job: Job) -> str | None:
+        return why_no_shape(job)
+
+    def waits_because(self, job: JobId) -> str | None:
+        """Of one that was handed over and has not begun, or of others': Slurm's own reason as a sentence."""
+        life = self._books.newest.get(job)
+        if life is None:
+            return self._adopting.waits_because(job)
+        waits = life.waits
+        return None if waits is None else str(why(waits, self.slurm.notices))
+
+    def out_of_reach(self, job: Job) -> str | None:
+        """Of our own, those that were handed over before, while we only observe."""
+        if job.adopted is not None:
+            return self._adopting.out_of_reach(job)
+        if not self.settings.observe:
+            return None
+        return f"job {job.id} is in Slurm, which this Muster only observes: start Muster without --observe"
+
+    def drain(self, node: str, because: str) -> None:
+        self._adopting.drain(node, because)
+        self._follower.look_at_nodes_soon()
+
+    def undrain(self, node: str) -> None:
+        self._adopting.undrain(node)
+        self._follower.look_at_nodes_soon()
+
     # --- Actions ----------------------------------------------------------------------------------
 
     def _start(self, job: Job, start: Start, life: Life | None) -> None:
@@ -158,14 +223,16 @@ class SlurmEngine:
             return
         if self._is_beyond(start):
             return
-        partition = self.settings.partition or self._follower.inventory.partition(job, start.seats)
-        options = self._handover.options(job, start, self._follower.inventory.nodes, partition)
-        script = self._handover.script(job, start)
         if life is None:
             assert job.run is not None
             life = self._books.enter((job.id, start.attempt), job, job.run.user or own_user())
         life.job, life.seats = job, start.seats
-        self._desk.order(Order(life, job, options, script, max(1, self._follower.passes)))
+        self._desk.order(Order(life, job, start, max(1, self._follower.passes)))
+
+    def _written(self, job: Job, start: Start) -> tuple[tuple[str, ...], str]:
+        nodes = self._adopting.fleet.nodes
+        partition = self.settings.partition or self._follower.partitions.best(job, start.seats, nodes)
+        return self._handover.options(job, start, nodes, partition), self._handover.script(job, start)
 
     def _is_beyond(self, start: Start) -> bool:
         """Whether another attempt of the job is not over, or the job is."""
@@ -186,13 +253,21 @@ class SlurmEngine:
                 self._books.has_limit(life, action.seconds)
             self._follower.request(life.id, action)
 
+    def _act_on_others(self, action: Action) -> None:
+        """Stopping is all that is done to the jobs of others."""
+        if not isinstance(action, Stop):
+            raise Denied(f"nothing but a stop is ordered for job {action.job}, which is Slurm's")
+        self._adopting.stop(action.job, action.because)
+        self._follower.hurry(0.0)
+
     def _handed_over(self) -> None:
         self._follower.hurry()
 
 
-def _somewhere(life: Life) -> list[dict[str, Any]]:
-    """So many parts, none of them here."""
-    return [{"pid": 0}] * (1 if life.job is None else life.job.gang.size)
+def _capabilities(settings: SlurmSettings) -> Capabilities:
+    if settings.observe:
+        return Capabilities(evicts=False, shares_gpus=False, starts=False)
+    return Capabilities(shares_gpus=False, places=settings.mode == PLACE)
 
 
 def _of_shape(shape: Shape) -> Iterator[Grant]:

@@ -94,7 +94,7 @@ class Gatherer:
     def _see_off(self, life: Life, told: Told) -> None:
         if life.id is None:
             self._never_handed_over(life)
-        elif not life.is_seen:  # it may run, or not: the next pass tells
+        elif life.seen_wall is None:  # it may run, or not: the next pass tells
             return
         elif life.began_at is None or self._wall >= told.end_at:
             self._end(life)
@@ -139,14 +139,15 @@ def leave(
     wall = books.clock.wall()
     terms = _terms(life.job)
     grace = leaving.grace_seconds(terms, kind) if grace_seconds is None else grace_seconds
-    deadline = wall + grace
+    deadline, since = wall + grace, wall
     if life.told is not None:
         if kind != STOP:
             return
+        since = life.told.at  # it may have left for that since, unseen, as when a server is started again
         deadline = min(deadline, life.told.deadline)
         kind = STOP if life.told.kind in (EVICT, BACK) else life.told.kind
     ask_at = wall + leaving.warning_seconds(terms, kind, grace)
-    books.is_told(life, Told(kind, because, wall, ask_at, deadline - kill_wait_seconds, deadline))
+    books.is_told(life, Told(kind, because, since, ask_at, deadline - kill_wait_seconds, deadline))
 
 
 def _terms(job: Job | None) -> dict[str, object]:

@@ -48,7 +48,7 @@ class Life:
         self.has_warned = self.has_asked = False  # that it has to leave; with SIGTERM
         self.ended_wall: float | None = None  # when Slurm was told to end it
         self.missing_since: float | None = None
-        self.is_seen = False  # in Slurm's queue, since we look
+        self.seen_wall: float | None = None  # in Slurm's queue, last
         self.limit_seconds: float | None = None  # as Slurm was told
         self.is_over = self.has_exited = False  # the attempt; and with it the job
         self.waits: SlurmJob | None = None  # as Slurm has it in its queue
@@ -72,7 +72,7 @@ class Life:
 
     def ends(self, end: "End", at: float) -> Event:
         """The fact of its end. Who was told to leave has left for that, unless it was over before."""
-        self.is_over = True
+        self.is_over, self.waits = True, None
         told = self.told
         if told is not None and end.wall is not None and end.wall < int(told.at):
             told = None

@@ -4,7 +4,8 @@ It is gathered on the nodes at the interval that the cluster is configured with,
 as root. GPUs are not in it: their figures are None, and the coverage says so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -21,13 +22,14 @@ class Shown(msgspec.Struct, frozen=True):
     memory_peak_bytes: int | None = None
 
 
-def shown(slurm: Slurm, numbers: Mapping[Key, int]) -> dict[Key, Shown]:
-    """Of those that Slurm has measured anything of."""
+def shown(slurm: Slurm, numbers: Mapping[Key, Sequence[int]]) -> dict[Key, Shown]:
+    """Of those that Slurm has measured anything of: all of the jobs that an attempt is, or none."""
     steps: dict[str, list[SlurmUse]] = {}
-    for some in batches(numbers.values()):
+    for some in batches(number for each in numbers.values() for number in each):
         for one in slurm.use(some):
             steps.setdefault(one.job, []).append(one)
-    return {key: _summed(steps[str(number)]) for key, number in numbers.items() if str(number) in steps}
+    found = ((key, [steps.get(str(number), []) for number in each]) for key, each in numbers.items())
+    return {key: _summed(chain.from_iterable(each)) for key, each in found if all(each)}
 
 
 def _summed(steps: Iterable[SlurmUse]) -> Shown:

@@ -114,7 +114,8 @@ class _Telling(Moves):
             if is_own(record):
                 continue
             if record.array_id is not None and record.array_task is None:
-                self._queues.append(record)
+                if ENDS.isdisjoint(record.states) or array_of(record) in self._before.arrays:
+                    self._queues.append(record)  # others were cancelled before anybody looked
             elif record.het_id is not None:
                 hets.setdefault(record.het_id, []).append(record)
             else:
@@ -173,7 +174,8 @@ class _Telling(Moves):
             one = f"{array}_{task}"
             told = self._jobs.get(one) or self._before.jobs.get(one)
             if told is None:
-                self._reading.notices.say(_late_task(one))
+                if standing.state is not State.ENDED:
+                    self._reading.notices.say(_late_task(one))
             elif told.mark == mark or standing.state is None:
                 self._jobs[one] = _listed(told)
             else:

@@ -20,6 +20,7 @@ from muster.engines.local.logs import log_name
 from muster.engines.local.orders import filled, output_of, run_of, tracker_of, variables_of
 from muster.engines.slurm.client import PASSED_ON
 from muster.engines.slurm.settings import SlurmSettings
+from muster.engines.slurm.shape import PARTITION
 from muster.home import Home
 from muster.model.errors import BadInput
 from muster.model.events import Seat
@@ -169,8 +170,9 @@ def _asked(job: Job, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> Iterat
         yield f"--gres=gpu:{amount}" if size == 1 else f"--gpus-per-task={amount}"
     if shape.disk_bytes:
         yield f"--tmp={-(-shape.disk_bytes // MIB)}M"
-    if shape.labels:
-        yield f"--constraint={'&'.join(shape.labels)}"
+    features = [label for label in shape.labels if not label.startswith(PARTITION)]
+    if features:
+        yield f"--constraint={'&'.join(features)}"
     if job.time_limit_seconds is not None:
         yield f"--time={max(1, -(-int(job.time_limit_seconds) // int(MINUTE)))}"
     if run_of(job).notice is not None:
@@ -181,14 +183,19 @@ def _asked(job: Job, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> Iterat
     yield from _where(job, seats)
 
 
+def why_no_shape(job: Job) -> str | None:
+    """Why Slurm has no plain word for what it asks for; None: it has."""
+    if len({part.shape for part in job.gang.parts}) > 1:
+        return "it is a gang of unlike parts, which Slurm is not given: make them alike"
+    if job.gang.parts[0].shape.shares_gpu:
+        return "it asks for a share of a GPU, and Slurm gives only whole ones: ask for 1"
+    return None
+
+
 def _shape(job: Job) -> Shape:
-    shapes = {part.shape for part in job.gang.parts}
-    if len(shapes) > 1:
-        raise BadInput(f"job {job.id} is a gang of unlike parts, which Slurm is not given: make them alike")
-    shape = job.gang.parts[0].shape
-    if shape.shares_gpu:
-        raise BadInput(f"job {job.id} asks for a share of a GPU, and Slurm gives only whole ones: ask for 1")
-    return shape
+    if (why_not := why_no_shape(job)) is not None:
+        raise BadInput(why_not)
+    return job.gang.parts[0].shape
 
 
 def _model(shape: Shape, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> str:
