@@ -30,6 +30,7 @@ demo: $(BIN)/muster  ## install into .venv and show a simulated site with a week
 
 test: $(VENV)/.dev  ## install what the tests need and run them
 	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto tests/browser # apart: a browser keeps its process's event loop
 
 test-slurm: $(VENV)/.dev  ## install Debian's Slurm if there is none (as root) and test against a real cluster
 	tests/slurm/install

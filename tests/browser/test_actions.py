@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from looking import Look
 from playwright.sync_api import Page
-from worlds import HERE, World
+from sights import HERE, World
 
-from conftest import Look  # type: ignore[import-not-found]
 from muster.client import Client
 from servers import until
 

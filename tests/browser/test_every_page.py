@@ -6,9 +6,8 @@ A page is visited once for many questions: most of what a visit costs is the pag
 from collections.abc import Iterator
 
 import pytest
+from looking import COLOURS, Look, Looking
 from playwright.sync_api import Page
-
-from conftest import COLOURS, Look, Looking  # type: ignore[import-not-found]
 
 WORLDS = ("empty", "laptop", "site", "malice", "delta", "stress")
 WIDTHS = (380, 1280, 2560)

@@ -4,9 +4,9 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from worlds import World
+from looking import Look
+from sights import World
 
-from conftest import Look  # type: ignore[import-not-found]
 from servers import Server
 
 PATIENCE_MS = 30_000

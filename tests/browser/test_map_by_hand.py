@@ -1,10 +1,10 @@
 """The map in a browser: keys, the legend, what stands out, colours, and that what is live is what is true."""
 
 import pytest
+from looking import Look
 from playwright.sync_api import Page
-from worlds import HERE
+from sights import HERE
 
-from conftest import Look  # type: ignore[import-not-found]
 from muster.layout.geometry import gpu_id
 
 PATIENCE_MS = 20_000
