@@ -212,7 +212,7 @@ class Reviewing:
 
     def _tell(self, items: Sequence[Item], *, again: bool) -> None:
         """Who answers for what is undefended, and has not heard of it in this review or is reminded."""
-        review, now = self.reviews.current, self._service.now()
+        review = self.reviews.current
         assert review is not None
         told: dict[str, str] = {}
         is_urgent = again or self._service.wall() >= review.closes_at - self.rules.notice_seconds
@@ -223,7 +223,8 @@ class Reviewing:
                     self._service.tell(asked(item, person, review, self.wall, is_urgent))
                 if people:
                     told[item.subject] = people[0]
-        self._service.note(ReviewListed(now, review.number, told, again))
+        # Now, and not before the messages: what is written later has not happened sooner.
+        self._service.note(ReviewListed(self._service.now(), review.number, told, again))
 
     def _who_answers(self, item: Item) -> Sequence[str]:
         if item.owner and self.present(item.owner):
