@@ -32,8 +32,8 @@ from muster.model.node import Node
 from muster.model.plan import Stop
 from muster.model.policy import Policy
 from muster.monitor.ledger import Ledger
+from muster.server.looking import ended_row
 from muster.server.loop import CHANGES, Loop
-from muster.server.service import ended_row
 from muster.server.stewardship.verdicts import exits_in, has_exits
 from muster.server.views import Views
 from muster.steward.exits.replay import Report, first_met

@@ -15,6 +15,7 @@ from muster.server.views import Views
 from muster.store.fold import Fold
 from muster.store.journal import Journal
 from muster.store.records import Record
+from muster.store.rows import EndedJob
 
 _MOST_ENDED = 100_000  # that are looked through when all are asked for
 _PAGE = 2000
@@ -94,3 +95,21 @@ class Looking:
         else:
             found = [r for r in (self.fold.records.get(job_id),) if r is not None]
         return [r for r in found if r.outcome is None]
+
+
+def ended_row(view: JobView) -> EndedJob:
+    """A job that has ended, as the store keeps it."""
+    assert view.ended_at is not None
+    return EndedJob(
+        id=view.id,
+        array_id=view.array.id if view.array else None,
+        owner=view.owner,
+        team=view.team,
+        name=view.name,
+        outcome=str(view.outcome),
+        submitted_at=view.submitted_at,
+        started_at=view.started_at,
+        ended_at=view.ended_at,
+        body=msgspec.json.encode(view),
+        verdict=None if view.verdict is None else str(view.verdict),
+    )

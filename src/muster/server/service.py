@@ -22,7 +22,7 @@ from typing import Protocol
 
 import msgspec
 
-from muster.engines.base import Host, Known, Shared
+from muster.engines.base import Host
 from muster.home import Home
 from muster.model.charter import Verdict
 from muster.model.errors import IllegalTransition, MusterError
@@ -47,7 +47,7 @@ from muster.model.message import Message
 from muster.model.node import found_again
 from muster.model.plan import Action, Evict, Limit, Plan, Recall, Start, Stop, Suspend
 from muster.model.policy import Policy
-from muster.model.snapshot import Running, Snapshot, Waiting
+from muster.model.snapshot import Running, Snapshot
 from muster.model.state import State
 from muster.model.stewardship import Subject
 from muster.model.tenancy import Team
@@ -59,11 +59,13 @@ from muster.server.endings import Endings
 from muster.server.errors import StoreTrouble
 from muster.server.keeping import Keeping
 from muster.server.lineup import LineUp
+from muster.server.looking import ended_row
 from muster.server.loop import CHANGES, consequences_of
 from muster.server.metering import Metering
 from muster.server.parcel import Parcel
 from muster.server.people import Directory
 from muster.server.reports import Reports
+from muster.server.sharing import Sharing
 from muster.server.stewardship.budgets import Budgets
 from muster.server.stewardship.post import Post
 from muster.server.stewardship.review import Reviewing
@@ -75,8 +77,6 @@ from muster.server.watching import Watching
 from muster.steward.cause import Cause
 from muster.store.fold import Fold
 from muster.store.journal import Journal
-from muster.store.records import Record
-from muster.store.rows import EndedJob
 
 log = logging.getLogger("muster")
 
@@ -89,14 +89,12 @@ _RETRIED = frozenset({Outcome.FAILED, Outcome.NODE_LOST})
 Judge = Callable[[Running, Exited], tuple[Verdict | None, str]]  # with the reason
 
 
-class Service(Keeping):
+class Service(Sharing, Keeping):
     """What the routes call and the engine feeds."""
 
     def __init__(self, home: Home, policy: Policy, fold: Fold, journal: Journal, engine: Host) -> None:
-        super().__init__()
+        super().__init__(engine)
         self.home, self.policy, self.fold, self.journal, self.engine = home, policy, fold, journal, engine
-        self.shared = engine if isinstance(engine, Shared) else None  # with others, whose jobs are adopted
-        self.stops_adopted = False  # whether the steward may stop what others submitted
         self.views = Views(fold, home)
         if self.shared is not None:
             self.views.elsewhere, self.views.host = self.shared.waits_because, engine.name.capitalize()
@@ -138,8 +136,7 @@ class Service(Keeping):
             self.metering.begin(now)
         if self.reports is not None:
             self.reports.begin()
-        if self.shared is not None:
-            self.shared.knows(self._adopted(), list(self.fold.nodes.values()))
+        self._tell_host_what_is_known()
         for found in self.engine.nodes():
             known = self.fold.nodes.get(found.name)
             node = found if known is None else found_again(found, known)
@@ -152,28 +149,6 @@ class Service(Keeping):
         self._dissolve_closed_lines()  # if nobody was recalled before the end
         self._loop.add_reader(self.engine.fileno(), self.stir)
         self.stir()
-
-    def _adopted(self) -> list[Known]:
-        found = []
-        for record in self.fold.records.values():
-            entry = record.waiting or record.running
-            if entry is not None and entry.job.adopted is not None:
-                since = entry.queued_at if isinstance(entry, Waiting) else entry.placed_at
-                state = _standing(record)
-                found.append(Known(entry.job, state, entry.attempt, since))
-        return found
-
-    def reaches(self, job: Job) -> bool:
-        """Whether the steward may end it: what others submitted, only where that was allowed and we may."""
-        if self.shared is None:
-            return job.adopted is None
-        return (job.adopted is None or self.stops_adopted) and self.shared.out_of_reach(job) is None
-
-    def out_of_reach(self, entry: Waiting | Running) -> str | None:
-        """Why it can't be stopped here; None: it can. What waits with us is ours, whoever else is there."""
-        if self.shared is None or (isinstance(entry, Waiting) and entry.job.adopted is None):
-            return None
-        return self.shared.out_of_reach(entry.job)
 
     def order(self, action: Action) -> None:
         """Have something done of which the engine tells what comes of it. In the turn that follows."""
@@ -566,11 +541,6 @@ class Service(Keeping):
             return False  # it waits where we have to say that it should not
         return running is None or running.attempt != action.attempt
 
-    def _is_adopted(self, job_id: JobId) -> bool:
-        record = self.fold.records.get(job_id)
-        entry = None if record is None else record.waiting or record.running
-        return entry is not None and entry.job.adopted is not None
-
     def store_failed(self, sentence: str) -> None:
         """The journal can't write. Who submitted and was not answered is refused; the rest waits."""
         log.error("%s", sentence)
@@ -613,14 +583,6 @@ def _unpacked(
     return plan, snap, now, seconds
 
 
-def _standing(record: Record) -> State:
-    """As the engine told it: that it was told to stop is ours."""
-    running = record.running
-    if running is None or record.state is not State.STOPPING:
-        return record.state
-    return State.STARTING if running.started_at is None else State.RUNNING
-
-
 def _is_to_end(running: Running) -> bool:
     return running.state is State.STOPPING and not running.evicted
 
@@ -631,21 +593,3 @@ def _last_word(running: Running) -> Action:
     if running.evicted:
         return Evict(job_id, attempt, because, running.in_favour_of)
     return Stop(job_id, attempt, because)
-
-
-def ended_row(view: JobView) -> EndedJob:
-    """A job that has ended, as the store keeps it."""
-    assert view.ended_at is not None
-    return EndedJob(
-        id=view.id,
-        array_id=view.array.id if view.array else None,
-        owner=view.owner,
-        team=view.team,
-        name=view.name,
-        outcome=str(view.outcome),
-        submitted_at=view.submitted_at,
-        started_at=view.started_at,
-        ended_at=view.ended_at,
-        body=msgspec.json.encode(view),
-        verdict=None if view.verdict is None else str(view.verdict),
-    )

@@ -7,7 +7,7 @@ and a server may decide in another thread while facts keep coming.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -45,11 +45,10 @@ from muster.model.history import HistoryBook
 from muster.model.job import Job, JobId
 from muster.model.lives import LivesBook
 from muster.model.mix import MixCounter
-from muster.model.node import Node
 from muster.model.policy import ROTATING, Policy
 from muster.model.resources import Resources
 from muster.model.review import of_work
-from muster.model.room import Hardware, held_by
+from muster.model.room import held_by
 from muster.model.snapshot import LaneKey, Running, Snapshot, Waiting
 from muster.model.state import State, after
 from muster.model.stewardship import BudgetFreed, BudgetReached, Defended, split
@@ -526,37 +525,12 @@ class Fold(Queue):
 
     # --- Looks without a snapshot: valid until the next fact -----------------------------------------
 
-    @property
-    def lanes(self) -> Mapping[LaneKey, Sequence[Waiting]]:
-        return self._lanes
-
-    @property
-    def ineligible(self) -> Mapping[JobId, Waiting]:
-        return self._ineligible
-
-    @property
-    def unmet(self) -> Mapping[JobId, tuple[JobId, ...]]:
-        return self._unmet
-
-    @property
-    def running(self) -> Mapping[JobId, Running]:
-        return self._running
-
     def changes_hands(self, event: Event) -> bool:
         """Whether it only lets the next in line have the seats: nobody else can do anything with it."""
         if not isinstance(event, Exited) or event.job not in self._lined_up:
             return False
         array, _, _ = event.job.rpartition("_")
         return event.job not in self._dependents and array not in self._dependents
-
-    def promised_nodes(self, job_id: JobId) -> tuple[str, ...]:
-        """Where it was promised room; nothing if it was not, or nobody knows where."""
-        return self._promised.get(job_id, (False, ()))[1]
-
-    @property
-    def has_promised(self) -> bool:
-        """Whether anybody was promised room."""
-        return bool(self._promised)
 
     @property
     def teams(self) -> Mapping[str, Team]:
@@ -566,26 +540,9 @@ class Fold(Queue):
     def tenancy(self) -> Tenancy:
         return self._tenancy
 
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        return self._nodes
-
-    @property
-    def hardware(self) -> Hardware:
-        self._refresh_inventory()
-        return self._hardware
-
     def live_of(self, owner: str) -> int:
         """How many jobs of this owner wait or run."""
         return sum(count for (_, who), count in self._active.items() if who == owner)
-
-    @property
-    def waiting_count(self) -> int:
-        return sum(map(len, self._lanes.values())) + len(self._ineligible) + len(self._lined_up)
-
-    @property
-    def running_count(self) -> int:
-        return len(self._running)
 
 
 def _amended(job: Job, event: Amended) -> Job:

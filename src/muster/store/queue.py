@@ -1,6 +1,7 @@
 """Who waits, in which lane, and for whom: the part of the fold that is about the queue."""
 
 from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
 
 from muster.model.events import Outcome
 from muster.model.job import Job, JobId
@@ -134,3 +135,30 @@ class Queue(Seats):
         if not all(meets(d, outcome) for d in waiting.job.after if d.job == ended):
             self._doomed[dependent] = Outcome.DEPENDENCY_FAILED
         self._queue(waiting)
+
+    # --- Looks without a snapshot: valid until the next fact -----------------------------------------
+
+    @property
+    def lanes(self) -> Mapping[LaneKey, Sequence[Waiting]]:
+        return self._lanes
+
+    @property
+    def ineligible(self) -> Mapping[JobId, Waiting]:
+        return self._ineligible
+
+    @property
+    def unmet(self) -> Mapping[JobId, tuple[JobId, ...]]:
+        return self._unmet
+
+    def promised_nodes(self, job_id: JobId) -> tuple[str, ...]:
+        """Where it was promised room; nothing if it was not, or nobody knows where."""
+        return self._promised.get(job_id, (False, ()))[1]
+
+    @property
+    def has_promised(self) -> bool:
+        """Whether anybody was promised room."""
+        return bool(self._promised)
+
+    @property
+    def waiting_count(self) -> int:
+        return sum(map(len, self._lanes.values())) + len(self._ineligible) + len(self._lined_up)

@@ -1,6 +1,6 @@
 """Who has which seats, who is next for them, and who is charged: the books that facts are entered in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -218,6 +218,25 @@ class Seats:
             entry = record.waiting or record.running
             if entry is not None:
                 self._count(entry.job, 1)
+
+    # --- Looks without a snapshot: valid until the next fact -----------------------------------------
+
+    @property
+    def running(self) -> Mapping[JobId, Running]:
+        return self._running
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self._nodes
+
+    @property
+    def hardware(self) -> Hardware:
+        self._refresh_inventory()
+        return self._hardware
+
+    @property
+    def running_count(self) -> int:
+        return len(self._running)
 
 
 def _takes_new(node: Node, seat: Seat) -> bool:
