@@ -179,8 +179,8 @@ def test_the_sentence_says_how_many_are_yours(mine: int, end: str) -> None:
     assert said.endswith(end)
 
 
-def test_what_an_address_says_is_read_kindly() -> None:
-    assert asked_in({"team": " ", "limit": "x", "by": "colour"}) == Asked()
+def test_an_address_that_says_nothing_means_the_usual_and_many_are_bounded() -> None:
+    assert asked_in({"team": " ", "limit": "", "by": " "}) == Asked()
     assert asked_in({"limit": "999999"}).limit == 2000
     assert asked_in({"mine": "1", "job": "5"}).url(job="") == "/queue?mine=1"
 

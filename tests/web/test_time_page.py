@@ -140,8 +140,8 @@ def test_those_who_have_most_have_a_hue_and_the_others_share_the_last() -> None:
 # --- The address ----------------------------------------------------------------------------------------
 
 
-def test_what_an_address_says_is_read_kindly() -> None:
-    assert asked_in({"by": "moon", "colour": "x", "limit": "-1"}) == Asked()
+def test_an_address_that_says_nothing_means_the_usual() -> None:
+    assert asked_in({"by": "", "colour": " ", "limit": ""}) == Asked()
     asked = asked_in({"by": "team", "since": "7d"})
     assert asked.painted == "owner"
     assert asked.url(colour="how") == "/time?by=team&since=7d&colour=how"

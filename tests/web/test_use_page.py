@@ -223,7 +223,7 @@ def test_a_group_without_a_name_is_a_group_too() -> None:
     assert Asked(group="").url() == "/use?group="
 
 
-def test_what_an_address_says_is_read_kindly() -> None:
-    assert asked_in({"by": "colour", "limit": "x", "since": " "}) == Asked()
+def test_an_address_that_says_nothing_means_the_usual_and_many_are_bounded() -> None:
+    assert asked_in({"by": "", "limit": " ", "since": " "}) == Asked()
     assert asked_in({"limit": "99999"}).limit == 2000
     assert asked_in({"by": "owner", "since": "24h"}).url(group="ana") == "/use?since=24h&by=owner&group=ana"

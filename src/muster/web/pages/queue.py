@@ -14,6 +14,7 @@ from muster.model.state import State
 from muster.server.answers import JobView
 from muster.server.people import Person
 from muster.server.seeing.queue_answers import QueueRow, QueueView
+from muster.web.address import chosen, count
 from muster.web.desk import Desk
 from muster.web.sheet import Cell, Sheet, Table, Visit
 from muster.web.standing import may_act
@@ -135,13 +136,12 @@ def asked_in(query: Mapping[str, str]) -> Asked:
     def text(name: str) -> str:
         return query.get(name, "").strip()[:_MOST_LETTERS]
 
-    limit = text("limit")
     return Asked(
         team=text("team"),
         owner=text("owner"),
         mine=text("mine") not in ("", "0", "false"),
-        by="team" if text("by") == "team" else "",
-        limit=min(_MANY, max(1, int(limit))) if limit.isdecimal() and limit.isascii() else _FEW,
+        by=chosen(query, "by", ("team",), ""),
+        limit=count(query, "limit", _FEW, _MANY),
         job=text("job"),
     )
 

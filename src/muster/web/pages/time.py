@@ -1,6 +1,6 @@
 """``/time``: what happened, what is planned? A row for each node, GPU, team or owner."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,6 +8,7 @@ import msgspec
 
 from muster.model.units import DAY, HOUR, WEEK
 from muster.server.seeing.time_answers import Bar, Timeline, TimeRow
+from muster.web.address import chosen, count
 from muster.web.desk import Desk
 from muster.web.gantt import drawn
 from muster.web.hues import definitions
@@ -99,19 +100,17 @@ class Time:
 
 
 def asked_in(query: Mapping[str, str]) -> Asked:
-    def text(name: str, among: Iterable[str] = ()) -> str:
-        value = query.get(name, "").strip()[:_MOST_LETTERS]
-        return value if not among or value in among else ""
+    def text(name: str) -> str:
+        return query.get(name, "").strip()[:_MOST_LETTERS]
 
-    limit = text("limit")
     return Asked(
-        by=text("by", BY) or "node",
+        by=chosen(query, "by", BY, "node"),
         rack=text("rack"),
         node=text("node"),
         since=text("since")[:40],
         until=text("until")[:40],
-        colour=text("colour", COLOURS),
-        limit=min(_MANY, max(1, int(limit))) if limit.isdecimal() and limit.isascii() else _FEW,
+        colour=chosen(query, "colour", COLOURS, ""),
+        limit=count(query, "limit", _FEW, _MANY),
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from muster.server.people import Person
 from muster.server.seeing.use_answers import UseLine, UseSeries, UseTree
+from muster.web.address import chosen, count
 from muster.web.charts import SCRIPTS, Chart, Mark, Series, bounds, with_gaps
 from muster.web.desk import Desk
 from muster.web.sheet import Sheet, Table, Visit
@@ -82,13 +83,12 @@ class Use:
 
 
 def asked_in(query: Mapping[str, str]) -> Asked:
-    """What an address says; what it can't mean is as if it were not said."""
-    by, limit, group = query.get("by", ""), query.get("limit", ""), query.get("group")
+    group = query.get("group")
     return Asked(
         since=query.get("since", "").strip()[:40] or _USUAL,
-        by=by if by in BY else "team",
+        by=chosen(query, "by", BY, "team"),
         group=None if group is None else group[:_MOST_LETTERS],
-        limit=min(_MANY, max(1, int(limit))) if limit.isdecimal() and limit.isascii() else _FEW,
+        limit=count(query, "limit", _FEW, _MANY),
     )
 
 

@@ -2,7 +2,6 @@
 
 import enum
 from collections.abc import Mapping
-from typing import TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -11,11 +10,11 @@ from muster.layout.geometry import Zoom
 from muster.layout.states import State
 from muster.model.errors import BadInput
 from muster.server.config_values import shown
+from muster.web.address import chosen
 
 _MOST_LETTERS = 200
 SHORT = {state: state.name.lower() for state in State}  # as in the address and in the picture
 _BY_SHORT = {short: state for state, short in SHORT.items()}
-E = TypeVar("E", bound=enum.StrEnum)
 
 
 class Colour(enum.StrEnum):
@@ -64,24 +63,17 @@ def show_words(states: frozenset[State]) -> str:
 
 def asked(query: Mapping[str, str]) -> Asked:
     """A word that is not known is an error that says which there are."""
-    zoom, colour = query.get("zoom"), query.get("colour")
+    zoom = chosen(query, "zoom", list(Zoom), "")
     return Asked(
         row=query.get("row") or None,
         rack=query.get("rack") or None,
         node=query.get("node") or None,
-        zoom=_one_of(Zoom, "zoom", zoom) if zoom else None,
+        zoom=Zoom(zoom) if zoom else None,
         find=query.get("find", "").strip()[:_MOST_LETTERS],
-        colour=_one_of(Colour, "colour", colour) if colour else Colour.STATE,
+        colour=Colour(chosen(query, "colour", list(Colour), Colour.STATE)),
         show=frozenset(_state(word) for word in query.get("show", "").split(",") if word.strip()),
         job=query.get("job") or None,
     )
-
-
-def _one_of(kind: type[E], name: str, word: str) -> E:
-    try:
-        return kind(word)
-    except ValueError:
-        raise BadInput(f"{name} is {shown(word)}, and has to be {_either(list(kind))}") from None
 
 
 def _state(word: str) -> State:
