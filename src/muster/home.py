@@ -50,6 +50,11 @@ class Home:
         return self.keeper / "clock"
 
     @property
+    def engine(self) -> "Path":
+        """Which engine has run its jobs."""
+        return self.path / "engine"
+
+    @property
     def configuration(self) -> "Path":
         return self.path / "muster.toml"
 

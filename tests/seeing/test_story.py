@@ -16,6 +16,7 @@ from muster.model.events import (
     Resumed,
     Retried,
     Seat,
+    Seated,
     Started,
     Stopping,
     Submitted,
@@ -45,6 +46,11 @@ def test_placing_and_starting_is_one_line_and_says_where() -> None:
     assert told(Placed(1.0, "7", 1, SEATS), Started(2.0, "7", 1)) == [
         (1002.0, "started", "attempt 1 on gpub[001-002], 4 GPUs", "")
     ]
+
+
+def test_where_it_truly_sits_is_told_if_nobody_decided_it() -> None:
+    facts = (Placed(1.0, "7", 1, ()), Seated(2.0, "7", 1, SEATS), Started(2.0, "7", 1))
+    assert told(*facts) == [(1002.0, "started", "attempt 1 on gpub[001-002], 4 GPUs", "")]
 
 
 def test_it_is_evicted_goes_back_and_is_tried_again() -> None:

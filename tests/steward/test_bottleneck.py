@@ -14,6 +14,7 @@ from muster.steward.bottleneck import Verdict, bound
 from muster.steward.scores import Bound, BoundRules
 
 FOUR = Resources(4 * MILLI, 8 * GIB)
+WITH_GPU = Resources(4 * MILLI, 8 * GIB, MILLI)
 MANY = 100 * MIB * 60
 
 
@@ -146,8 +147,14 @@ def test_one_busy_gpu_bounds_the_job_though_another_idles() -> None:
     assert judged(minute(0.1, gpus=(0.95, 0.0))).bound is Bound.GPU
 
 
-def test_a_gpu_of_which_nothing_is_known_is_left_out() -> None:
-    assert judged(minute(3.9, gpus=(None,))).bound is Bound.CPU
+def test_a_gpu_of_which_nothing_is_known_leaves_doubt_about_cpus_that_are_busy() -> None:
+    verdict = judged(*[minute(3.9, gpus=(None,))] * 9, held=WITH_GPU)
+    assert (verdict.bound, verdict.how_sure) == (Bound.CPU, "medium")
+
+
+def test_who_holds_a_gpu_of_which_nothing_is_known_is_not_said_to_wait() -> None:
+    verdict = judged(minute(0.01, gpus=(None,)), held=WITH_GPU)
+    assert str(verdict) == "What bounds it is not known: how busy its GPUs were was not measured."
 
 
 # --- How sure -----------------------------------------------------------------------------------------------

@@ -8,11 +8,14 @@ from muster.engines.base import Host
 from muster.engines.local import inventory
 from muster.engines.local.engine import LocalEngine
 from muster.home import Home
+from muster.model.errors import BadInput
 from muster.model.job import Job, JobId
 from muster.model.node import Node
+from muster.model.units import show_count
 from muster.monitor.meters.gather import Attended, Meters, Readings
 from muster.server.config_tables import Config, Machine
 from muster.server.standing import read_standing, stood
+from muster.store.fold import Fold
 
 log = logging.getLogger("muster")
 
@@ -37,6 +40,25 @@ class Footing(Protocol):
         ...
 
     def meters(self, home: Home, now: Callable[[], float]) -> Reader: ...
+
+
+def settle(home: Home, engine: str, fold: Fold) -> None:
+    """Jobs stay where they run: one engine knows nothing of another's, and would start them a second time."""
+    before = home.engine.read_text().strip() if home.engine.exists() else "local"
+    if before != engine and (bound := _bound(fold)):
+        raise BadInput(
+            f"the engine {before} has {show_count(bound, 'job')} of this home, of which {engine} would know "
+            f"nothing: start Muster with --engine {before}, "
+            "or give this one a home of its own with MUSTER_HOME"
+        )
+    home.engine.write_text(f"{engine}\n")
+
+
+def _bound(fold: Fold) -> int:
+    """How many jobs an engine has: those that it runs, and those of its own queue."""
+    waiting = (record.waiting for record in fold.records.values())
+    adopted = sum(1 for entry in waiting if entry is not None and entry.job.adopted is not None)
+    return fold.running_count + adopted
 
 
 class LocalFooting:

@@ -29,7 +29,7 @@ from muster.server.config_tables import Config
 from muster.server.config_values import HERE, Address
 from muster.server.endings import Endings
 from muster.server.errors import NotFound
-from muster.server.footing import Footing, LocalFooting
+from muster.server.footing import Footing, LocalFooting, settle
 from muster.server.http import App
 from muster.server.identity import Identity, PeerProtocol, own_name
 from muster.server.inventory import Place
@@ -85,7 +85,10 @@ def serve(
     for note in journal.notes:
         log.warning("%s", note)
     fold = _folded(journal, config)
-    footing = footing or _footing(overruled(config, settings))
+    if footing is None:
+        config_now = overruled(config, settings)
+        settle(home, config_now.engine.kind, fold)
+        footing = _footing(config_now)
     server = _Server(home, config, settings, journal, fold, store.partition(":")[0], footing, pages)
     gc.freeze()  # what was folded stays: there is no use in looking through it again and again
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -24,6 +24,8 @@ from muster.model.events import (
     Released,
     Resumed,
     Retried,
+    Seat,
+    Seated,
     Started,
     Stopping,
     Submitted,
@@ -46,7 +48,7 @@ class _Teller:
 
     def __init__(self) -> None:
         self.charter = Charter()
-        self.placed: Placed | None = None
+        self.seats: tuple[Seat, ...] = ()
         self.was_promised = False
 
     def said(self, event: Event) -> Said | None:
@@ -78,16 +80,15 @@ class _Teller:
         where = f" on {fold(dict.fromkeys(event.nodes))}" if event.nodes else ""
         return "promised", f"room is kept for it{where}", ""
 
-    def was_placed(self, event: Placed) -> None:
-        self.placed = event
+    def took_seats(self, event: Placed | Seated) -> None:
+        self.seats = event.seats
 
     def started(self, event: Started) -> Said:
         return "started", f"attempt {event.attempt}{self._where()}", ""
 
     def _where(self) -> str:
-        seats = () if self.placed is None else self.placed.seats
-        gpus = sum(len(seat.devices) for seat in seats)
-        nodes = fold(dict.fromkeys(seat.node for seat in seats))
+        gpus = sum(len(seat.devices) for seat in self.seats)
+        nodes = fold(dict.fromkeys(seat.node for seat in self.seats))
         return (f" on {nodes}" if nodes else "") + (f", {gpus} GPU{'s' * (gpus > 1)}" if gpus else "")
 
     def suspended(self, event: Suspended) -> Said:
@@ -154,7 +155,8 @@ _TELLERS: dict[type[Event], Callable[[_Teller, Any], Said | None]] = {
     Held: _Teller.held,
     Released: _Teller.released,
     Promised: _Teller.promised,
-    Placed: _Teller.was_placed,
+    Placed: _Teller.took_seats,
+    Seated: _Teller.took_seats,
     Started: _Teller.started,
     Suspended: _Teller.suspended,
     Resumed: _Teller.resumed,
