@@ -34,7 +34,7 @@ test: $(VENV)/.dev  ## install what the tests need and run them
 
 test-slurm: $(VENV)/.dev  ## install Debian's Slurm if there is none (as root) and test against a real cluster
 	tests/slurm/install
-	MUSTER_TEST_SLURM=1 $(BIN)/python -m pytest tests/slurm
+	MUSTER_TEST_SLURM=1 $(BIN)/python -m pytest -n 4 --dist worksteal tests/slurm # they wait more than they work
 
 check: $(VENV)/.dev  ## style, types and the layers
 	$(BIN)/ruff check .

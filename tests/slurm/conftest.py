@@ -1,4 +1,7 @@
-"""One cluster for all tests of this folder; without Slurm they are left out, with one reason."""
+"""A cluster for each process that runs tests of this folder; without Slurm they are left out, with one reason.
+
+Most of the time is Slurm's own pace, so several clusters side by side finish sooner than one.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +14,8 @@ _HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mine = [item for item in items if _HERE in item.path.parents]
-    reason = why_not() if mine else None
-    for item in mine:
-        item.add_marker(pytest.mark.xdist_group("slurm"))
-        if reason is not None:
+    if mine and (reason := why_not()) is not None:
+        for item in mine:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
