@@ -5,11 +5,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from muster.model.events import ArraySubmitted, Event, Held, NodeSeen, Submitted, TeamSet
-from muster.model.job import After, Dependency, Gang, Job, Part, Priority, Shape, Together, single
+from muster.model.events import ArraySubmitted, Event, Held, NodeSeen, Placed, Submitted, TeamSet
+from muster.model.job import After, ArrayPlace, Dependency, Gang, Job, Part, Priority, Shape, Together, single
 from muster.model.node import Device, Node
 from muster.model.plan import Plan
 from muster.model.policy import Policy, preset
+from muster.model.state import State
 from muster.model.tenancy import Quota, Team
 from muster.model.units import GIB
 from muster.schedule import schedule
@@ -40,7 +41,8 @@ class Waiting:
     def line(self, chosen: Chosen | None = None) -> Line:
         snap = self.fold.snapshot()
         plan = schedule(snap, self.policy, now=NOW)
-        return Line(snap, msgspec.structs.replace(plan, starts=()), self.policy, NOW, 0.0, (), chosen)
+        plan = msgspec.structs.replace(plan, starts=())
+        return Line(snap, plan, self.policy, NOW, 0.0, chosen=chosen)
 
     def view(self, limit: int = 200, chosen: Chosen | None = None) -> QueueView:
         return queue_view(self.line(chosen), limit)
@@ -106,6 +108,31 @@ def test_a_filter_narrows_the_rows_and_the_counts_and_not_the_places() -> None:
     assert {row.owner for row in view.jobs} == {"bo"}
     assert view.waiting == 3
     assert [row.position for row in view.jobs] != [1, 2, 3]
+
+
+def test_who_waits_in_the_queue_of_a_host_says_what_that_says() -> None:
+    w = Waiting()
+    w.job("s7", adopted="slurm")
+    for index in (1, 2, 5):
+        place = ArrayPlace("3", index)
+        w.job(f"3_{index}", array=place)
+        w.tell(Placed(2.0, f"3_{index}", 1, ()))
+    line = msgspec.structs.replace(
+        w.line(),
+        handed_over=tuple(w.fold.running.values()),
+        elsewhere=lambda entry: f"{entry.job.id} is not free yet",
+    )
+    view = queue_view(line, 200)
+    assert [(row.id, row.count, row.state, row.ask_why) for row in view.jobs] == [
+        ("3_[1-2,5]", 3, State.STARTING, False),
+        ("s7", 1, State.QUEUED, False),
+    ]
+    assert [row.reason.sentence for row in view.jobs if row.reason] == [
+        "3_1 is not free yet",
+        "s7 is not free yet",
+    ]
+    assert (view.waiting, view.more) == (4, 0)
+    assert view.sentence == "4 jobs are in the queue: 4 wait in the cluster's queue."
 
 
 def test_a_limit_says_how_many_more_there_are() -> None:

@@ -1,4 +1,4 @@
-"""A cluster for each process that runs tests of this folder; without Slurm they are left out, with one reason.
+"""A cluster for each process that runs these tests; without Slurm they are left out, with one reason.
 
 Most of the time is Slurm's own pace, so several clusters side by side finish sooner than one.
 """

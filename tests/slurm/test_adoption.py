@@ -10,6 +10,7 @@ import pytest
 from slurm_cluster import Cluster
 
 from tests.servers import Server, until
+from tests.visitor import Visitor
 
 _QUICK = '[engine]\nkind = "slurm"\n[slurm]\nperiod = "500ms"\n'
 _REVIEWED = """
@@ -209,6 +210,25 @@ def test_a_job_is_adopted_with_a_purpose_and_somebody_who_answers_for_it(
 def _kind(made: Server, job: str) -> str:
     with made.client() as client:
         return str(next(item["kind"] for item in client.review()["items"] if job in item["jobs"]))
+
+
+def test_a_page_offers_what_can_be_done_with_it_and_gives_it_a_charter(
+    cluster: Cluster, observing: Server
+) -> None:
+    job = f"s{sbatch(cluster, '--job-name=plain')}"
+    wait_for(observing, job, "RUNNING")
+    visitor = Visitor(observing)
+    page = visitor.get(f"/job/{job}").words
+    assert "Say what it is for…" in page
+    assert "Stop…" not in page
+    assert f"Job {job} is Slurm's, which this Muster only observes" in page
+    purpose = "Does plain beat the baseline on held-out data?"
+    form = {"options.for": purpose, "options.until": "+7d", "options.success[]": ""}
+    answer = visitor.post(f"/do/jobs/{job}/adopt", form)
+    assert answer.status in (200, 303), answer.words
+    with observing.client() as client:
+        assert (client.job(job)["purpose"], client.job(job)["answers"]) == (purpose, "root")
+    assert "layout discover --from slurm" in visitor.get("/where").words
 
 
 def test_a_review_lists_what_others_submitted_and_stops_it_only_where_that_is_allowed(

@@ -11,6 +11,7 @@ from slurm_cluster import ORDINARY, Cluster
 from slurm_server import SlurmServer
 
 from muster.client import Client, Refused
+from visitor import Visitor
 
 TEAMS = """
 [team.vision]
@@ -125,6 +126,11 @@ def test_what_was_handed_over_and_waits_says_slurms_reason(
     said = server.muster("why", job).stdout
     assert said.startswith("Waits in Slurm: "), said
     assert "it starts by itself" in said
+    page = Visitor(server).get("/queue").words
+    assert "1 job is in the queue: 1 waits in the cluster's queue." in page
+    assert "it starts by itself" in page
+    assert "3 run, 1 wait" in server.muster("top", "--once").stdout
+    assert (client.health()["running"], client.health()["waiting"]) == (3, 1)
 
 
 def test_in_place_what_others_hold_is_taken(cluster: Cluster) -> None:

@@ -250,11 +250,9 @@ class Commands:
 
     def _check_reach(self, person: Person, job_id: str) -> None:
         """Whether what is in a queue of others can be stopped from here."""
-        for record in self._acted_on(person, job_id):
-            entry = record.running or record.waiting
-            why_not = None if entry is None else self._service.out_of_reach(entry)
-            if why_not is not None:
-                raise Forbidden(why_not)
+        why_not = self._service.beyond(self._acted_on(person, job_id))
+        if why_not is not None:
+            raise Forbidden(why_not)
 
     async def hold(self, person: Person, job_id: str) -> JobView:
         now = self._service.now()

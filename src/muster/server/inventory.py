@@ -179,8 +179,8 @@ class Place:
             store=self._store,
             engine=service.engine.name,
             simulated=service.engine.name == SIMULATED,
-            waiting=service.fold.waiting_count,
-            running=service.fold.running_count,
+            waiting=service.fold.waiting_count + len(service.handed_over()),
+            running=service.fold.running_count - len(service.handed_over()),
             uptime_seconds=time.monotonic() - self._since,
             trouble=service.journal.sick or (service.post.trouble if service.post else None),
         )

@@ -1,5 +1,7 @@
 """A host that is shared: jobs of others are there, which Muster has adopted and did not start."""
 
+from collections.abc import Iterable
+
 from muster.engines.base import Host, Known, Shared
 from muster.model.job import Job, JobId
 from muster.model.snapshot import Running, Waiting
@@ -18,6 +20,12 @@ class Sharing:
         self.shared = engine if isinstance(engine, Shared) else None  # with others, whose jobs are adopted
         self.stops_adopted = False  # whether the steward may stop what others submitted
 
+    def handed_over(self) -> list[Running]:
+        """What waits in the host's own queue, as Muster has let it go."""
+        if self.shared is None:
+            return []
+        return [one for one in self.fold.running.values() if one.state is State.STARTING]
+
     def reaches(self, job: Job) -> bool:
         """Whether the steward may end it: what others submitted, only where that was allowed and we may."""
         if self.shared is None:
@@ -29,6 +37,12 @@ class Sharing:
         if self.shared is None or (isinstance(entry, Waiting) and entry.job.adopted is None):
             return None
         return self.shared.out_of_reach(entry.job)
+
+    def beyond(self, records: Iterable[Record]) -> str | None:
+        """Why one of these can't be stopped here; None: they all can."""
+        entries = (record.waiting or record.running for record in records)
+        found = (self.out_of_reach(entry) for entry in entries if entry is not None)
+        return next((why for why in found if why is not None), None)
 
     def _is_adopted(self, job_id: JobId) -> bool:
         record = self.fold.records.get(job_id)

@@ -79,6 +79,12 @@ class Views:
         said = self.elsewhere(waiting.job.id) or waiting.held_because
         return said or f"{str(waiting.job.adopted).capitalize()} has not been asked yet"
 
+    def said_elsewhere(self, entry: Waiting | Running) -> str:
+        """Why a host that is shared lets it wait: one of others', or one that was handed over."""
+        if isinstance(entry, Waiting):
+            return self.why_elsewhere(entry)
+        return self.elsewhere(entry.job.id) or f"is being handed to {self.host}"
+
     def why_not_begun(self, running: Running) -> str | None:
         """Of one that was handed to a host with a queue of its own and waits there: what that says."""
         said = self.elsewhere(running.job.id) if running.state is State.STARTING else None

@@ -42,7 +42,7 @@ def bound(minutes: Sequence[Rollup], held: Resources, rules: BoundRules | None =
     found = judge(minutes, held, rules or BoundRules())
     seen = _Seen([minute for minute in minutes if minute.measured_seconds > 0], held)
     because, helps, wasted = _SAID[found.bound](seen, found.scores)
-    if found.bound is Bound.UNKNOWN and found.scores != Scores():
+    if found.bound is Bound.UNKNOWN and found.blind:
         because = "how busy its GPUs were was not measured"
     elif found.bound is Bound.UNKNOWN and found.coverage < 1:
         because = f"only {found.coverage:.0%} of its time was measured"

@@ -75,6 +75,7 @@ class Judgement(msgspec.Struct, frozen=True):
     scores: Scores
     sure: float
     coverage: float
+    blind: bool = False  # it holds GPUs, and how busy they were nobody knows
 
 
 def judge(minutes: Sequence[Rollup], held: Resources, rules: BoundRules) -> Judgement:
@@ -91,9 +92,9 @@ def judge(minutes: Sequence[Rollup], held: Resources, rules: BoundRules) -> Judg
     by_pressure = any(minute.io_pressure is not None for minute in seen)
     if not by_pressure and found in (Bound.DISK, Bound.MEMORY, Bound.WAITING):
         sure = min(sure, _HALF)
-    if held.gpus_milli and scores.gpu is None:  # they may be what it is busy with
+    if blind := bool(held.gpus_milli) and scores.gpu is None:  # they may be what it is busy with
         found, sure = (Bound.UNKNOWN, 0.0) if found is Bound.WAITING else (found, min(sure, _HALF))
-    return Judgement(found, scores, sure, coverage)
+    return Judgement(found, scores, sure, coverage, blind)
 
 
 def _ranked(scores: Scores) -> list[tuple[Bound, float]]:

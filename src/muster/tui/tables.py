@@ -65,6 +65,8 @@ def _place(view: View) -> Span:
     state = view["state"]
     if state in ("QUEUED", "HELD"):
         return said(_waits(view, "waits: "), "yellow")
+    if state == "STARTING" and view["reason"]:
+        return said(view["reason"], "yellow")
     return said(view["nodes"]) if state == "RUNNING" else said(f"{state.lower()} {view['nodes']}", "yellow")
 
 

@@ -27,12 +27,14 @@ from muster.server.seeing.queue_answers import QueueRow, QueueView, ReasonCount,
 
 MOST_RANKED = 2000  # jobs whose place is worked out
 _LINED_UP = "LinedUp"
+_ELSEWHERE = "Elsewhere"  # in the queue of a host that is shared
 
 Chosen = Callable[[str, str], bool]  # whether a team and an owner are asked about
 
 _WORDS = {
     None: "came just now",
     _LINED_UP: "are next in line",
+    _ELSEWHERE: "wait in the cluster's queue",
     "NoRoom": "wait for room",
     "NoRoomTogether": "wait for room close together",
     "OutOfService": "wait for what is out of service",
@@ -48,7 +50,7 @@ _WORDS = {
     "ArrayFull": "wait for their own array",
 }
 _NEVER = "can never run"
-_WITHOUT_ROOM = frozenset({"HeldBack", "NotBefore", "DependsOn", _LINED_UP})
+_WITHOUT_ROOM = frozenset({"HeldBack", "NotBefore", "DependsOn"})
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -60,6 +62,8 @@ class Line(msgspec.Struct, frozen=True):
     now: float
     ahead: float  # of the wall's clock
     lined_up: Sequence[Running] = ()
+    handed_over: Sequence[Running] = ()  # to a host that is shared, and not begun
+    elsewhere: Callable[[Waiting | Running], str] = lambda _: ""  # why that host lets one wait
     chosen: Chosen | None = None  # None: everybody
 
     def takes(self, team: str, owner: str) -> bool:
@@ -70,15 +74,14 @@ class Line(msgspec.Struct, frozen=True):
 def queue_view(line: Line, limit: int) -> QueueView:
     """The first rows, and what all wait for."""
     places = _places(line)
-    rows, left = (
-        [_lined_up(one, line) for one in line.lined_up if line.takes(one.job.team, one.job.owner)][:limit],
-        limit,
-    )
-    left -= len(rows)
     counts = _counts(line)
     waiting = sum(counts.values())
-    for group in islice(_groups(line, places), max(0, left)):
-        rows.append(_row(group, places, line))
+    decided = chain(
+        (_lined_up(one, line) for one in _taken(line.lined_up, line)),
+        (_handed_over(group, line) for group in _arrays(_taken(line.handed_over, line))),
+    )
+    undecided = (_row(group, places, line) for group in _groups(line, places))
+    rows = list(islice(chain(decided, undecided), limit))
     reasons = _told(counts)
     return QueueView(
         sentence=sentence_of(waiting, reasons, rows),
@@ -89,6 +92,10 @@ def queue_view(line: Line, limit: int) -> QueueView:
         jobs=rows,
         more=waiting - sum(row.count for row in rows),
     )
+
+
+def _taken(some: Iterable[Running], line: Line) -> list[Running]:
+    return [one for one in some if line.takes(one.job.team, one.job.owner)]
 
 
 # --- Order -----------------------------------------------------------------------------------------------
@@ -156,6 +163,14 @@ def _mates(waiting: Waiting, snap: Snapshot) -> list[Waiting]:
     return [waiting, *(one for one in found if one is not waiting)]
 
 
+def _arrays(some: Iterable[Running]) -> Iterator[list[Running]]:
+    """Members of one array together, where its first is."""
+    groups: dict[str, list[Running]] = {}
+    for one in some:
+        groups.setdefault(one.job.id if one.job.array is None else one.job.array.array, []).append(one)
+    yield from groups.values()
+
+
 # --- Counting --------------------------------------------------------------------------------------------
 
 
@@ -173,13 +188,14 @@ def _counts(line: Line) -> Counter[str | None]:
     for waiting in snap.ineligible.values():
         if line.takes(waiting.job.team, waiting.job.owner):
             counts[_kind_apart(waiting, line)] += 1
-    lined_up = sum(1 for one in line.lined_up if line.takes(one.job.team, one.job.owner))
-    if lined_up:
-        counts[_LINED_UP] += lined_up
+    counts[_LINED_UP] += len(_taken(line.lined_up, line))
+    counts[_ELSEWHERE] += len(_taken(line.handed_over, line))
     return counts
 
 
 def _kind_apart(waiting: Waiting, line: Line) -> str | None:
+    if waiting.job.adopted is not None:
+        return _ELSEWHERE
     wait = line.plan.wait_of(waiting, line.snap.unmet)
     return None if wait is None else _kind(wait.reasons[0])
 
@@ -207,23 +223,28 @@ _INFEASIBLE = {kind.__name__ for kind in Infeasible.__subclasses__()}
 
 def _row(group: Sequence[Waiting], places: _Places, line: Line) -> QueueRow:
     waiting = group[0]
+    row = _row_of(waiting, line, State.HELD if waiting.job.held else State.QUEUED)
+    if waiting.job.adopted is not None:
+        row.reason = ReasonView(_ELSEWHERE, line.elsewhere(waiting))
+        return _named(row, group)
     wait = line.plan.wait_of(waiting, line.snap.unmet)
     reason = None if wait is None else wait.reasons[0]
-    row = _row_of(waiting, line, State.HELD if waiting.job.held else State.QUEUED)
     row.position, row.team_position = places.overall.get(row.id), places.in_team.get(row.id)
     row.reason = None if reason is None else _reason(reason, row.id)
     row.ask_why = reason is None or not (reason.infeasible or _kind(reason) in _WITHOUT_ROOM)
     row.reserved = _reserved(row.id, line)
-    if len(group) > 1:
-        _name_members(row, group)
-    return row
+    return _named(row, group)
 
 
-def _name_members(row: QueueRow, group: Sequence[Waiting]) -> None:
+def _named(row: QueueRow, group: Sequence[Waiting | Running]) -> QueueRow:
+    """After all members of an array that it stands for."""
+    if len(group) == 1:
+        return row
     indices = [one.job.array.index for one in group if one.job.array is not None]
     assert row.array is not None
     row.id, row.count = f"{row.array.id}_[{fold_numbers(indices)}]", len(indices)
     row.array = ArrayView(row.array.id, min(indices), max(indices), len(indices))
+    return row
 
 
 def _lined_up(running: Running, line: Line) -> QueueRow:
@@ -231,6 +252,13 @@ def _lined_up(running: Running, line: Line) -> QueueRow:
     row = _row_of(running, line, State.QUEUED)
     row.reason = ReasonView(_LINED_UP, f"is next in line for the seats of job {running.behind}")
     return row
+
+
+def _handed_over(group: Sequence[Running], line: Line) -> QueueRow:
+    """Muster has let it go; when it starts is the host's to say."""
+    row = _row_of(group[0], line, State.STARTING)
+    row.reason = ReasonView(_ELSEWHERE, line.elsewhere(group[0]))
+    return _named(row, group)
 
 
 def _row_of(entry: Waiting | Running, line: Line, state: State) -> QueueRow:
@@ -256,6 +284,7 @@ def _row_of(entry: Waiting | Running, line: Line, state: State) -> QueueRow:
         memory_bytes=asked.memory_bytes,
         time_limit_seconds=job.time_limit_seconds,
         submitted_at=job.submitted_at + line.ahead,
+        adopted=job.adopted,
         reason=None,
         estimate=None,
         reserved=None,

@@ -48,6 +48,7 @@ class QueueRow(msgspec.Struct, kw_only=True):
     memory_bytes: int
     time_limit_seconds: float | None
     submitted_at: float
+    adopted: str | None  # the host in whose queue others put it
     reason: ReasonView | None  # the deciding one; None: it came just now, and the next cycle decides
     estimate: KeptEstimate | None
     reserved: Reserved | None

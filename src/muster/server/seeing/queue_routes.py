@@ -42,6 +42,8 @@ class QueueRoutes:
             service.now(),
             fold.wall_ahead_seconds,
             fold.lined_up,
+            service.handed_over(),
+            service.views.said_elsewhere,
             _chosen(asked.team, owners, fold.tenancy),
         )
         return await asyncio.to_thread(self._answer, line, asked.limit)

@@ -63,7 +63,8 @@ class Top:
         here, scene = self._seeing.now()
         if self._strips is None or self._strips.map is not here:
             self._strips = Strips(here)
-        jobs, more = self._jobs(person, asked)
+        handed_over = self._service.handed_over()
+        jobs, more = self._jobs(person, asked, handed_over)
         facts = self._service.fold
         return TopView(
             site=here.layout.site,
@@ -76,29 +77,32 @@ class Top:
             by=asked.by,
             strips=self._strips.of(scene, asked.by),
             cpus=self._strips.cpus(scene),
-            running=len(facts.running),
-            waiting=facts.waiting_count,
+            running=len(facts.running) - len(handed_over),
+            waiting=facts.waiting_count + len(handed_over),
             jobs=jobs,
             more=more,
         )
 
     # --- Jobs ---------------------------------------------------------------------------------------
 
-    def _jobs(self, person: Person, asked: TopQuery) -> tuple[list[TopJob], int]:
-        is_wanted = self._wanted(person, asked)
-        views, more = self._holding(is_wanted, asked) if asked.which is not Which.WAITING else ([], 0)
+    def _jobs(self, person: Person, asked: TopQuery, handed_over: list[Running]) -> tuple[list[TopJob], int]:
+        """Those that hold something, those that wait in a host's own queue, and those that wait here."""
+        is_wanted, away = self._wanted(person, asked), {one.job.id for one in handed_over}
+        wanted = [one for one in self._service.fold.running.values() if is_wanted(one.job, one.seats)]
+        listed: list[Running] = []
+        if asked.which is not Which.WAITING:
+            holding = (one for one in wanted if one.job.id not in away)
+            listed += sorted(holding, key=self._place(asked.order))
+        if asked.which is not Which.HOLDING:
+            listed += [one for one in wanted if one.job.id in away]
+        views = [self._service.views.seated(one) for one in listed[: asked.limit]]
+        more = len(listed) - len(views)
         if asked.which is not Which.HOLDING:
             waiting, further = self._service.views.queue(
                 lambda job: is_wanted(job, ()), _MOST_LOOKED_AT, asked.limit - len(views)
             )
             views, more = views + waiting, more + further
         return [self._line(view) for view in views], more
-
-    def _holding(self, is_wanted: Wanted, asked: TopQuery) -> tuple[list[JobView], int]:
-        found = [one for one in self._service.fold.running.values() if is_wanted(one.job, one.seats)]
-        found.sort(key=self._place(asked.order))
-        listed = found[: asked.limit]
-        return [self._service.views.seated(one) for one in listed], len(found) - len(listed)
 
     def _wanted(self, person: Person, asked: TopQuery) -> Wanted:
         owner = person.name if asked.mine else asked.owner

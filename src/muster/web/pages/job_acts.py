@@ -40,6 +40,12 @@ def acts_on_job(person: Person, view: JobView, service: Service) -> Acts:
     can |= _taking(person, view, service, may=may)
     said = [] if may else [whose(view)]
     is_member = "_" in view.id
+    if may and (beyond := service.beyond(service.members_of(view.id))) is not None:
+        can -= _FROM.keys()
+        said.append(f"{beyond[:1].upper()}{beyond[1:]}.")
+    if may and view.adopted is not None:
+        can -= _FROM.keys() - {"stop"}
+        can |= set() if is_member else {"adopt"}
     effort = view.effort if view.effort in service.fold.stewardship.efforts else None
     if may and not is_member:
         can |= {"extend"} if effort else set(_TERMS)

@@ -53,7 +53,7 @@ class Where:
         scope = Scope(self._desk.seeing.map(), scene, wanted)
         hits = where_runs(scope, where) if where else found(scope, wanted.find) if wanted.find else None
         said = _sentence(scope, hits, where)
-        more = {**_shown(scope, hits, numbers, said, where), "pulse": pulse}
+        more = {**_shown(scope, hits, numbers, said, where, self._host()), "pulse": pulse}
         spot = scope.spot or scope.one_machine
         if spot is not None:
             more["machine"] = await machine(self._desk, visit.person, scope, spot, numbers)
@@ -66,6 +66,11 @@ class Where:
             more=more,
             scripts=("where.css", "where.js"),
         )
+
+    def _host(self) -> str:
+        """Who knows what there is: the option of ``layout discover``, empty for this machine."""
+        service = self._desk.ground.service
+        return "" if service.shared is None else service.engine.name
 
     def _drawn_from(self) -> tuple[Pulse, Scene, Mapping[str, int]]:
         """The stream goes on from this very scene, whatever happens while the page is made."""
@@ -88,7 +93,12 @@ def _sentence(scope: Scope, hits: Hits | None, where: Whereabouts | None) -> str
 
 
 def _shown(
-    scope: Scope, hits: Hits | None, numbers: Mapping[str, int], said: str, where: Whereabouts | None
+    scope: Scope,
+    hits: Hits | None,
+    numbers: Mapping[str, int],
+    said: str,
+    where: Whereabouts | None,
+    host: str,
 ) -> dict[str, Any]:
     """What the template needs besides the machine."""
     wanted, colouring = scope.asked, Colouring(scope.asked.colour, scope)
@@ -108,6 +118,8 @@ def _shown(
         "follows": hits is not None or wanted.colour in _FOLLOWED,
         "show": show_words(wanted.show).replace(",", " "),
         "contradictions": scope.contradictions(),
+        "loose": scope.loose(),
+        "host": host,
         "is_alone": is_alone,
         "is_far": scope.root.w > FAR,
         "definitions": definitions(hues=True),

@@ -98,6 +98,11 @@ class Scope:
     def spots(self) -> Iterator[Spot]:
         return (self.map.spots[box.name] for box in self.boxes if box.level is Level.NODE)
 
+    def loose(self) -> int:
+        """How many nodes are there of which nobody has said where they stand; one machine stands alone."""
+        count = sum(1 for spot in self.map.layout.spots if spot.rack == UNPLACED)
+        return 0 if self.one_machine is not None else count
+
     def contradictions(self) -> list[Contradiction]:
         names = {box.name for box in self.boxes if box.level is Level.NODE}
         return [one for one in self.map.layout.contradictions if one.node in names]
