@@ -25,7 +25,10 @@ ORDINARY = ("games", "news")
 WANTED = "MUSTER_TEST_SLURM"
 PATIENCE_SECONDS = 60.0
 _WELL = ("idle", "mix", "comp", "alloc")
-_COMMANDS = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "srun")
+_COMMANDS = (
+    *("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sbatch", "srun"),
+    "slurmrestd",
+)
 _CONTROLLERS = ("cpuset", "memory", "devices", "freezer", "cpuacct", "cpu")
 
 # The first process: takes in who loses their parent, and goes when nobody holds its stdin any more.
@@ -47,6 +50,8 @@ SlurmctldHost=localhost(127.0.0.1)
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket={b}/munge/socket,cred_expire=5
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={b}/jwt.key
 SlurmctldPort={ctld}
 SlurmdSpoolDir={b}/spool/%n
 SlurmdPidFile={b}/run/slurmd.%n.pid
@@ -88,6 +93,8 @@ PartitionName=cpu Nodes=node4 MaxTime=INFINITE State=UP
 _DBD = """
 AuthType=auth/munge
 AuthInfo=socket={b}/munge/socket
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={b}/jwt.key
 DbdAddr=127.0.0.1
 DbdHost=localhost
 DbdPort={dbd}
@@ -148,12 +155,12 @@ class Cluster:
         self._start_munge()
         self._start_database()
         self.run("slurmdbd")
-        self._until(lambda: self._tries("sacctmgr", "-i", "add", "cluster", "test"), "slurmdbd")
+        self.until(lambda: self._tries("sacctmgr", "-i", "add", "cluster", "test"), "slurmdbd")
         self._add_people()
         self.start_controller()
         for node in NODES:
             self.start_node(node)
-        self._until(self._all_idle, "the nodes to be idle")
+        self.until(self._all_idle, "the nodes to be idle")
 
     def stop(self) -> None:
         if self._first is not None:
@@ -171,7 +178,7 @@ class Cluster:
 
     def start_controller(self) -> None:
         self.run("slurmctld")
-        self._until(lambda: self._tries("scontrol", "ping") and self._tries("squeue"), "slurmctld")
+        self.until(lambda: self._tries("scontrol", "ping") and self._tries("squeue"), "slurmctld")
 
     def kill_controller(self) -> None:
         self._kill("slurmctld")
@@ -190,13 +197,13 @@ class Cluster:
 
     def tidy(self) -> None:
         """Nobody in the queue, every node up and idle."""
-        self._until(lambda: self._tries("scancel", *self._everybody()), "scancel")
+        self.until(lambda: self._tries("scancel", *self._everybody()), "scancel")
         for node in NODES:
             if not (self.folder / "run" / f"slurmd.{node}.pid").exists():
                 self.start_node(node)
             if not self.ask("sinfo", "-h", "-n", node, "-o", "%t").startswith(_WELL):
                 self._tries("scontrol", "update", f"NodeName={node}", "State=RESUME")
-        self._until(self._all_idle, "the nodes to be idle again")
+        self.until(self._all_idle, "the nodes to be idle again")
 
     def _everybody(self) -> list[str]:
         """By the numbers that scancel understands: tasks that wait are listed as one, ``12_[3-5%2]``."""
@@ -235,11 +242,13 @@ class Cluster:
 
     def _write_configuration(self) -> None:
         names = ("ctld", "dbd", "sql", "d1", "d2", "d3", "d4")
-        self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self._ports = dict(zip(names, free_ports(len(names)), strict=True))
         for name in ("run", "log", "state", "spool", "dev", "mysql", "munge"):
             (self.folder / name).mkdir(mode=0o755)
         for number in range(4):
             os.mknod(self.folder / "dev" / f"nvidia{number}", 0o020666, os.makedev(195, number))
+        (self.folder / "jwt.key").write_bytes(os.urandom(32))
+        (self.folder / "jwt.key").chmod(0o600)
         texts = {"slurm.conf": _SLURM, "slurmdbd.conf": _DBD, "cgroup.conf": _CGROUP, "gres.conf": _GRES}
         for name, text in texts.items():
             path = self.folder / name
@@ -269,9 +278,9 @@ class Cluster:
             stdin=subprocess.PIPE,
         )
         children = Path(f"/proc/{self._first.pid}/task/{self._first.pid}/children")
-        self._until(lambda: children.read_text().strip(), "the namespace")
+        self.until(lambda: children.read_text().strip(), "the namespace")
         self._inner = int(children.read_text())
-        self._until(
+        self.until(
             lambda: b"select" in Path(f"/proc/{self._inner}/cmdline").read_bytes(), "the first process"
         )
 
@@ -311,8 +320,8 @@ class Cluster:
             "create database slurm_acct_db; create user slurm@'127.0.0.1' identified by 'slurm'; "
             "grant all on slurm_acct_db.* to slurm@'127.0.0.1'"
         )
-        self._until((data / "s.sock").exists, "MariaDB")
-        self._until(lambda: self._tries("mariadb", "-S", f"{data}/s.sock", "-e", sql), "the database")
+        self.until((data / "s.sock").exists, "MariaDB")
+        self.until(lambda: self._tries("mariadb", "-S", f"{data}/s.sock", "-e", sql), "the database")
 
     def _add_people(self) -> None:
         """Everybody may be preempted who is ``low``, by who is ``high``."""
@@ -341,7 +350,7 @@ class Cluster:
         done = subprocess.run(words, env=self.environment(), capture_output=True, check=False)
         return done.returncode == 0
 
-    def _until(self, true: Callable[[], object], what: str) -> None:
+    def until(self, true: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not true():
             assert time.monotonic() < deadline, f"waited in vain for {what}; {self._logs()}"
@@ -360,7 +369,7 @@ def _path() -> str:
     return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def _free_ports(count: int) -> Sequence[int]:
+def free_ports(count: int) -> Sequence[int]:
     """Free now, which is as much as can be known."""
     probes = [socket.socket() for _ in range(count)]
     try:

@@ -98,12 +98,12 @@ def _discover(given: Namespace) -> int:
 
 def _discover_slurm(given: Namespace) -> int:
     """The cluster that Slurm's commands show here. In which rack a node stands, Slurm does not know."""
-    from muster.engines.slurm.client import Slurm
+    from muster.engines.slurm.commands import Commands
     from muster.engines.slurm.shape import SOURCE, node_of, read_topology, switch_of
     from muster.layout.found import found_by
     from muster.layout.write import as_one_file, to_yaml
 
-    slurm = Slurm()
+    slurm = Commands()
     switches = switch_of(read_topology(slurm.topology()))
     found = [found_by(SOURCE, node_of(one, switches, slurm.notices)) for one in slurm.nodes()]
     if given.output == "json":

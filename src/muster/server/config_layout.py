@@ -9,6 +9,7 @@ from typing import get_args
 
 import msgspec
 
+from muster.engines.slurm.rest_line import parse_place
 from muster.model.errors import BadInput
 from muster.model.policy import Policy, preset, tuned
 from muster.model.tenancy import ROOT, Quota
@@ -180,6 +181,11 @@ def _allowance(value: object) -> Quota | None:
     return section(Quota(), _QUOTA)(value)
 
 
+def _rest(value: object) -> str:
+    """Where slurmrestd is."""
+    return str(parse_place(values.text(value)))
+
+
 def _left(value: object) -> bool | date:
     if isinstance(value, bool):
         return value
@@ -271,6 +277,8 @@ _SLURM: Spec = {
     "observe": ("observe", values.flag),
     "stop_adopted": ("stop_adopted", values.flag),
     "conf": ("conf", values.text),
+    "rest": ("rest", _rest),
+    "rest_token": ("rest_token", values.text),
     "partition": ("partition", values.name),
     "account": ("account", values.name),
     "qos": ("qos", values.name),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from muster.application.adopting import charter_in
 from muster.engines.base import Host, Key
 from muster.engines.slurm.client import Slurm
+from muster.engines.slurm.connecting import connect
 from muster.engines.slurm.engine import SlurmEngine
 from muster.engines.slurm.errors import SlurmError
 from muster.engines.slurm.meter import Shown, shown
@@ -44,8 +45,8 @@ class SlurmFooting:
 
     def meters(self, home: Home, now: Callable[[], float]) -> Reader:  # noqa: ARG002 - all is in Slurm
         assert self._engine is not None
-        table = self._config.slurm
-        slurm = Slurm(table.conf, limit_seconds=table.limit_seconds, read_only=True)
+        limit = self._config.slurm.limit_seconds
+        slurm = connect(self._settings(), limit_seconds=limit, read_only=True)
         return SlurmMeters(slurm, self._engine.numbers, now)
 
     def team_of(self, user: str, account: str) -> str:
@@ -61,6 +62,8 @@ class SlurmFooting:
             mode=table.decide,
             observe=table.observe,
             conf=table.conf or "",
+            rest=table.rest or "",
+            rest_token=table.rest_token or "",
             partition=table.partition or "",
             account=table.account or "",
             qos=table.qos or "",

@@ -7,12 +7,12 @@ import pytest
 from slurm_situations import CARRIED
 
 from muster.engines.slurm import errors
-from muster.engines.slurm.client import Slurm
+from muster.engines.slurm.commands import Commands
 from muster.engines.slurm.versions import Version
 from muster.model.errors import BadInput
 
 
-class Commands:
+class Folder:
     """A folder of commands, each of which writes down how it was called."""
 
     def __init__(self, folder: Path) -> None:
@@ -33,13 +33,13 @@ class Commands:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("SLURM_CONF", raising=False)
-    return Commands(tmp_path)
+    return Folder(tmp_path)
 
 
-def _version(commands: Commands, version: str) -> None:
+def _version(commands: Folder, version: str) -> None:
     """sinfo --version, and the list of nodes of that version for any other question."""
     nodes = f"{version}/idle.{'sinfo' if version < '23' else 'scontrol-node'}.json"
     commands.make(
@@ -53,7 +53,7 @@ def _version(commands: Commands, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["22.05.8", "24.11.5", "26.05.5"])
-def test_a_pass_asks_once_for_each_kind_of_thing(commands: Commands, version: str) -> None:
+def test_a_pass_asks_once_for_each_kind_of_thing(commands: Folder, version: str) -> None:
     _version(commands, version)
     commands.answering(
         "squeue", f"{version}/{'batchA-running' if version < '23' else 'running-gang'}.squeue.json"
@@ -61,7 +61,7 @@ def test_a_pass_asks_once_for_each_kind_of_thing(commands: Commands, version: st
     form = "txt" if version < "23" else "json"
     commands.answering("sacct", f"{version}/preempted-running-again.sacct-D.{form}")
     commands.answering("sstat", f"{version}/running-gang.sstat.txt")
-    slurm = Slurm()
+    slurm = Commands()
     assert len(slurm.nodes()) == 4
     assert [part.name for part in slurm.partitions()] == ["gpu", "cpu", "short"]
     assert slurm.reservations() == ()
@@ -75,17 +75,17 @@ def test_a_pass_asks_once_for_each_kind_of_thing(commands: Commands, version: st
     assert any("--starttime=2026-11-15T20:53:20" in call for call in commands.calls)
 
 
-def test_a_missing_command_says_where_to_run(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_command_says_where_to_run(commands: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(commands.folder))  # also where Slurm is installed
     with pytest.raises(errors.NotInstalled, match=r"no command squeue here: run Muster where"):
-        Slurm().jobs()
+        Commands().jobs()
 
 
-def test_a_command_that_may_not_be_run_says_so(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_may_not_be_run_says_so(commands: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(commands.folder))
     (commands.folder / "squeue").write_text("#!/bin/sh\n")
     with pytest.raises(errors.NotInstalled):
-        Slurm().jobs()
+        Commands().jobs()
 
 
 @pytest.mark.parametrize(
@@ -106,49 +106,49 @@ def test_a_command_that_may_not_be_run_says_so(commands: Commands, monkeypatch: 
     ],
 )
 def test_a_failure_is_one_sentence(
-    commands: Commands, code: int, stderr: str, kind: type[errors.SlurmError]
+    commands: Folder, code: int, stderr: str, kind: type[errors.SlurmError]
 ) -> None:
     commands.make("squeue", f'echo "{stderr}" >&2; exit {code}')
     with pytest.raises(kind) as told:
-        Slurm().jobs()
+        Commands().jobs()
     assert type(told.value) is kind
     assert "\n" not in str(told.value)
 
 
-def test_a_configuration_that_is_not_there_is_told_at_once(commands: Commands) -> None:
+def test_a_configuration_that_is_not_there_is_told_at_once(commands: Folder) -> None:
     commands.make("squeue", "sleep 60")
     with pytest.raises(errors.BadConfiguration, match=r"SLURM_CONF names /no/slurm\.conf"):
-        Slurm("/no/slurm.conf").jobs()
+        Commands("/no/slurm.conf").jobs()
     assert commands.calls == []
 
 
 def test_a_command_that_keeps_trying_for_its_configuration_is_not_just_slow(
-    commands: Commands,
+    commands: Folder,
 ) -> None:
     commands.make("squeue", 'echo "error: unable to status file /x/slurm.conf, retrying" >&2; sleep 60')
     with pytest.raises(errors.BadConfiguration):
-        Slurm(limit_seconds=0.3).jobs()
+        Commands(limit_seconds=0.3).jobs()
 
 
-def test_a_silent_failure_of_the_controller_is_no_empty_queue(commands: Commands) -> None:
+def test_a_silent_failure_of_the_controller_is_no_empty_queue(commands: Folder) -> None:
     commands.answering("squeue", "22.05.8/slurmctld-down.squeue.json")  # exit 0, and no jobs
     with pytest.raises(errors.ControllerDown):
-        Slurm().jobs()
+        Commands().jobs()
 
 
-def test_a_dead_munge_is_told_from_a_dead_controller(commands: Commands) -> None:
+def test_a_dead_munge_is_told_from_a_dead_controller(commands: Folder) -> None:
     commands.make(
         "squeue",
         f'echo "squeue: error: Munge encode failed" >&2; cat "{CARRIED / "22.05.8/munge-down.squeue.json"}"',
     )
     with pytest.raises(errors.NotAuthenticated, match="munge"):
-        Slurm().jobs()
+        Commands().jobs()
 
 
-def test_a_slow_command_is_ended_with_all_that_it_started(commands: Commands) -> None:
+def test_a_slow_command_is_ended_with_all_that_it_started(commands: Folder) -> None:
     commands.make("squeue", f'sleep 60 & echo $! > "{commands.folder / "child"}"; wait')
     with pytest.raises(errors.TooSlow, match=r"within 0\.5 s"):
-        Slurm(limit_seconds=0.5).jobs()
+        Commands(limit_seconds=0.5).jobs()
     child = int((commands.folder / "child").read_text())
     assert not _runs(child)
 
@@ -163,54 +163,54 @@ def _runs(pid: int) -> bool:
 @pytest.mark.parametrize(
     "body", ["", "echo hello", "printf '{\"jobs\": [{'", "head -c 1000 /dev/zero", "kill -9 $$"]
 )
-def test_garbage_changes_nothing(commands: Commands, body: str) -> None:
+def test_garbage_changes_nothing(commands: Folder, body: str) -> None:
     commands.make("squeue", body)
     with pytest.raises(errors.BadAnswer, match="nothing was changed"):
-        Slurm().jobs()
+        Commands().jobs()
 
 
-def test_the_environment_is_ours(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_ours(commands: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SQUEUE_FORMAT", "%i")
     monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     commands.make("scontrol", f'env > "{commands.folder / "env"}"')
     conf = commands.folder / "slurm.conf"
     conf.touch()
-    Slurm(str(conf)).partitions()
+    Commands(str(conf)).partitions()
     seen = (commands.folder / "env").read_text().splitlines()
     assert {f"SLURM_CONF={conf}", "LC_ALL=C.UTF-8", "TZ=UTC"} <= set(seen)
     assert not [line for line in seen if line.startswith(("SQUEUE", "SLURM_TIME"))]
 
 
-def test_a_script_is_handed_over_as_it_is_and_its_id_comes_back(commands: Commands) -> None:
+def test_a_script_is_handed_over_as_it_is_and_its_id_comes_back(commands: Folder) -> None:
     commands.make(
         "sbatch",
         f'cat > "{commands.folder / "script"}"; printf "%s" "$2" > "{commands.folder / "name"}"; echo 513',
     )
     name = """we|ird 'näme' "q" $(touch x) `id`\nsecond line"""
     script = "#!/bin/sh\necho 'done'; exit 0\n"
-    assert Slurm().submit([f"--job-name={name}"], script) == 513
+    assert Commands().submit([f"--job-name={name}"], script) == 513
     assert (commands.folder / "script").read_text() == script
     assert (commands.folder / "name").read_text() == f"--job-name={name}"
 
 
-def test_what_slurm_refuses_says_what_to_do(commands: Commands) -> None:
+def test_what_slurm_refuses_says_what_to_do(commands: Folder) -> None:
     commands.make(
         "sbatch", 'echo "sbatch: error: Batch job submission failed: Invalid qos specification" >&2; exit 1'
     )
     with pytest.raises(errors.Refused, match=r"Invalid qos specification .*; name one of yours"):
-        Slurm().submit([], "#!/bin/sh\n")
+        Commands().submit([], "#!/bin/sh\n")
 
 
-def test_when_a_job_would_start_is_on_stderr(commands: Commands) -> None:
+def test_when_a_job_would_start_is_on_stderr(commands: Folder) -> None:
     commands.make("sbatch", 'echo "sbatch: Job 7 to start at 2026-11-15T21:47:37 a using 3 processors" >&2')
-    assert Slurm().would_start([], "#!/bin/sh\n") == 1_794_779_257.0
+    assert Commands().would_start([], "#!/bin/sh\n") == 1_794_779_257.0
 
 
-def test_many_jobs_are_one_call(commands: Commands) -> None:
+def test_many_jobs_are_one_call(commands: Folder) -> None:
     commands.make("scancel", "")
     commands.make("scontrol", "")
-    slurm = Slurm()
+    slurm = Commands()
     slurm.cancel([1, "6_2", "7+1"])
     slurm.cancel([4], signal="USR1")
     slurm.control("hold", [1, 2, 3])
@@ -220,37 +220,37 @@ def test_many_jobs_are_one_call(commands: Commands) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "abc", "-u root", "1;2", "12.batch", "1 2", "١", "--user=root", "12\n"])
-def test_what_is_no_job_is_never_passed_on(commands: Commands, bad: str) -> None:
+def test_what_is_no_job_is_never_passed_on(commands: Folder, bad: str) -> None:
     commands.make("scancel", "")
     with pytest.raises(BadInput):
-        Slurm().cancel([bad])
+        Commands().cancel([bad])
     with pytest.raises(BadInput):
-        Slurm().control("hold", [bad])
+        Commands().control("hold", [bad])
     assert commands.calls == []
 
 
-def test_odd_orders_are_refused(commands: Commands) -> None:
+def test_odd_orders_are_refused(commands: Folder) -> None:
     with pytest.raises(BadInput):
-        Slurm().control("shutdown", [1])
+        Commands().control("shutdown", [1])
     with pytest.raises(BadInput):
-        Slurm().cancel([1], signal="USR1 --user=root")
+        Commands().cancel([1], signal="USR1 --user=root")
     with pytest.raises(BadInput):
-        Slurm().submit(["--job-name=a\0b"], "")
+        Commands().submit(["--job-name=a\0b"], "")
     with pytest.raises(BadInput):
-        Slurm().cancel(range(5000))
+        Commands().cancel(range(5000))
 
 
-def test_the_version_is_asked_once(commands: Commands) -> None:
+def test_the_version_is_asked_once(commands: Folder) -> None:
     commands.make("sinfo", "echo slurm 24.11.5")
-    slurm = Slurm()
+    slurm = Commands()
     assert slurm.version() == slurm.version() == Version(24, 11, 5)
     assert commands.calls == ["sinfo --version"]
 
 
-def test_who_only_observes_gives_no_order_whoever_asks(commands: Commands) -> None:
+def test_who_only_observes_gives_no_order_whoever_asks(commands: Folder) -> None:
     for name in ("sbatch", "scancel", "scontrol"):
         commands.make(name, "echo 1")
-    slurm = Slurm(read_only=True)
+    slurm = Commands(read_only=True)
     for order in (
         lambda: slurm.submit((), "#!/bin/sh\n"),
         lambda: slurm.cancel([1]),

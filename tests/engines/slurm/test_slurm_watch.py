@@ -11,7 +11,7 @@ from muster.engines.base import Known
 from muster.engines.slurm.adopted import own_id
 from muster.engines.slurm.adopting import Adopting
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmNode
-from muster.engines.slurm.client import Slurm
+from muster.engines.slurm.commands import Commands
 from muster.engines.slurm.errors import ControllerDown, Denied
 from muster.engines.slurm.moves import Reading
 from muster.engines.slurm.pace import Pace
@@ -31,7 +31,7 @@ srun train
 """
 
 
-class Answering(Slurm):
+class Answering(Commands):
     """Slurm, as far as its commands are told here: scripts, rights, accounting, cancelling."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Answering(Slurm):
             self.cancelled.append([str(one) for one in ids])
 
 
-def adopting(slurm: Slurm) -> Adopting:
+def adopting(slurm: Commands) -> Adopting:
     return Adopting(slurm, Reading(charter_in=charter_in), 0.0)
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from muster.engines.base import Capabilities, Grant, Key, Known
 from muster.engines.slurm.adopting import Adopting
 from muster.engines.slurm.books import Books, own_user
-from muster.engines.slurm.client import Slurm
+from muster.engines.slurm.connecting import connect
 from muster.engines.slurm.desk import Desk, Order
 from muster.engines.slurm.errands import leave
 from muster.engines.slurm.errors import Denied
@@ -68,13 +68,8 @@ class SlurmEngine:
         self.capabilities = _capabilities(self.settings)
         self._find = find
         self._books = books = Books(home, find, since)
-        self.slurm = slurm = Slurm(
-            self.settings.conf or None,
-            limit_seconds=limit_seconds,
-            kept_open=(books.lock_file,),
-            read_only=self.settings.observe,
-        )
-        slurm.version()
+        self.slurm = slurm = connect(self.settings, limit_seconds=limit_seconds, kept_open=(books.lock_file,))
+        slurm.ready()
         marks = Marks(books.home_id)
         self._handover = Handover(home, self.settings, marks, environment)
         self._desk = Desk(books, slurm, home, self._written, self._handed_over)
@@ -172,6 +167,7 @@ class SlurmEngine:
     def close(self) -> None:
         self._follower.close()
         self._desk.close()
+        self.slurm.close()
         self._books.close()
 
     # --- A host that is shared --------------------------------------------------------------------

@@ -30,6 +30,10 @@ class ControllerDown(SlurmError):
     """slurmctld does not answer."""
 
 
+class Unreachable(SlurmError):
+    """slurmrestd does not answer."""
+
+
 class AccountingDown(SlurmError):
     """slurmdbd does not answer, or there is none."""
 
@@ -145,13 +149,14 @@ def fault(command: str, code: int, stdout: str, stderr: str) -> SlurmError:
     if code in _EXITS:
         return _EXITS[code](_BY_EXIT[_EXITS[code]].format(c=command))
     why = _last_line(stderr or stdout)
-    return Refused(f"{command} was refused: {why} (exit {code}); {_advice(said)}")
+    return Refused(f"{command} was refused: {why} (exit {code}); {advice(said)}")
 
 
-def _advice(said: str) -> str:
-    for word, advice in _REFUSALS:
+def advice(said: str) -> str:
+    """What to do about a refusal in these words, which are in small letters."""
+    for word, what in _REFUSALS:
         if word in said:
-            return advice
+            return what
     return "run it by hand to see more"
 
 
