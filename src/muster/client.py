@@ -386,6 +386,10 @@ class Client:
         said = self.post("/tokens", {key: value for key, value in given.items() if value is not None})
         return str(said["token"])
 
+    def tell_readings(self, told: "Mapping[str, Any]") -> "View":
+        """What an agent has read on its node."""
+        return self.post("/agent/readings", told)
+
     def web_link(self) -> "View":
         """Where a browser signs in as you: good once, for minutes."""
         return self.post("/web", {})

@@ -40,6 +40,7 @@ _ANOTHER = """
 _NOBODY = () if numbers_are_the_machines() else None  # where they are not, nobody knows
 _SHOWN = GpuReading(
     index=0,
+    minor=0,
     uuid="GPU-a",
     name="NVIDIA A40",
     metric="nvml-utilization",
@@ -214,7 +215,7 @@ def test_a_device_that_falls_off_the_bus_is_lost_and_the_others_are_not(driver: 
     driver.read()
     driver.has(f"gpu 0 lost 1\n{_ONE}{_ANOTHER}")
     lost, other = driver.read().node.gpus
-    assert lost == GpuReading(index=0, uuid="GPU-a", name="NVIDIA A40", lost=True)
+    assert lost == GpuReading(index=0, minor=0, uuid="GPU-a", name="NVIDIA A40", lost=True)
     assert (other.lost, other.busy) == (False, 0.05)
 
 
@@ -239,7 +240,7 @@ def test_a_driver_that_is_replaced_has_lost_no_device(driver: Driver) -> None:
     driver.has(_ONE)
     driver.read()
     driver.has("dead 1")
-    assert _gpu(driver) == GpuReading(index=0, uuid="GPU-a", name="NVIDIA A40")
+    assert _gpu(driver) == GpuReading(index=0, minor=0, uuid="GPU-a", name="NVIDIA A40")
     driver.has(_ONE)
     assert _gpu(driver) == _SHOWN
 
@@ -252,7 +253,7 @@ def test_a_driver_that_stands_still_holds_up_nobody(impatient: Driver) -> None:
         impatient.has(f"{_ONE}hang nvmlDeviceGetPowerUsage")
         until(lambda: impatient.read(attended) and impatient.silent == ["gpu"])
         shown = impatient.read(attended)
-        assert shown.node.gpus == (GpuReading(index=0, uuid="GPU-a", name="NVIDIA A40"),)
+        assert shown.node.gpus == (GpuReading(index=0, minor=0, uuid="GPU-a", name="NVIDIA A40"),)
         assert shown.readings[0].gpus == (GpuShown(0),)
         assert shown.readings[0].cpu_seconds is not None
         impatient.has(_ONE)

@@ -38,7 +38,8 @@ def running(job_id: str, *nodes: str, gpus: int = 1) -> Running:
 
 
 def place(*jobs: Running, reading: NodeReading | None = None, nodes: dict[str, Node] = NODES) -> Place:
-    return Place("ncsa", nodes, jobs, {one.job.id: USED for one in jobs}, reading)
+    readings = {} if reading is None else dict.fromkeys(nodes, reading)
+    return Place("ncsa", nodes, jobs, {one.job.id: USED for one in jobs}, readings)
 
 
 def every(layer: Layer, word: str) -> list[Layer]:

@@ -225,7 +225,12 @@ def test_what_was_measured_is_near_the_truth(world: World) -> None:
 def test_what_no_meter_tells_is_unknown_and_not_nothing(world: World) -> None:
     sleep = world.rows("job")[world.sleep]
     assert (sleep["gpu_held_seconds"] > 0, sleep["gpu_used_seconds"]) == (True, None)
-    assert world.use("gpu")["metrics"] == {"gpu": None, "cpu": "cpu time", "memory": "working set"}
+    assert world.use("gpu")["metrics"] == {
+        "gpu": None,
+        "cpu": "cpu time",
+        "memory": "working set",
+        "sources": {},
+    }
     assert world.use("gpu")["total"]["cpu_held_seconds"] is None
     nobody = world.client.use(owner="who?")
     assert (nobody["rows"], nobody["total"]["coverage"], nobody["total"]["cpu_used_seconds"]) == (

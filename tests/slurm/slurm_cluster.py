@@ -226,10 +226,8 @@ class Cluster:
 
     def run(self, *words: str) -> None:
         """A daemon, inside."""
-        assert self._first is not None
-        command = ["nsenter", "--target", str(self._inner), "--mount", "--pid", "--", *words]
         done = subprocess.run(
-            command,
+            self.inside(*words),
             env=self.environment(),
             capture_output=True,
             text=True,
@@ -237,6 +235,11 @@ class Cluster:
             check=False,
         )
         assert done.returncode == 0, f"{words}: {done.stderr or done.stdout}; {self._logs()}"
+
+    def inside(self, *words: str) -> list[str]:
+        """The command that runs this one in the cluster's namespaces."""
+        assert self._first is not None
+        return ["nsenter", "--target", str(self._inner), "--mount", "--pid", "--", *words]
 
     # --- Setting up ---
 

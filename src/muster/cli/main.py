@@ -53,6 +53,7 @@ GROUPS = {
     "Serving": {
         "up": "start the server",
         "down": "stop the server; jobs go on",
+        "agent": "on a node of Slurm's: meter its jobs, and tell the server",
         "token": "make a token for someone who comes over the network",
         "demo": "a simulated site to look around in",
         "simulate": "what would a policy do with these jobs?",

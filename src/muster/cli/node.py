@@ -1,5 +1,6 @@
 """``muster node``: the nodes, what they have, and what of it is held; and taking them out of service."""
 
+import time
 from argparse import Namespace
 
 from muster.cli.act import on_each
@@ -10,12 +11,14 @@ from muster.cli.text import one_line
 from muster.cli.views import size
 from muster.client import Client
 from muster.model.errors import BadInput
+from muster.model.units import show_seconds
 
 TYPE_CHECKING = False  # typing's own costs milliseconds to import
 if TYPE_CHECKING:
     from typing import Any
 
-_ABOUT = """The nodes: what they have, what of it is held, and why one is out of service.
+_ABOUT = """The nodes: what they have, what of it is held, and why one is out of service. On a cluster where
+agents run ('muster agent'), AGENT is how long ago each spoke.
 
 'drain' lets nothing new start on nodes, or on one GPU of each; what runs goes on. 'resume' brings them back.
 Both are for admins. The first word is taken for what to do, even if a node is called so."""
@@ -27,8 +30,7 @@ muster node drain gpub001 --gpu 2 --because "falls off the bus"
 muster node resume gpub001 --gpu 2
 """
 DRAIN, RESUME = "drain", "resume"
-_HEADINGS = ("NAME", "HEALTH", "GPU", "CPUS", "MEM", "DISK", "JOBS", "MODELS", "REASON")
-_WIDE = (*_HEADINGS[:-1], "LIMITS", "REASON")
+_HEADINGS = ("NAME", "HEALTH", "GPU", "CPUS", "MEM", "DISK", "JOBS", "MODELS")
 
 
 def define(parser: Parser) -> None:
@@ -83,7 +85,9 @@ def _show(nodes: "list[dict[str, Any]]", form: str) -> None:
     wide = form == "wide"
     said = structured(nodes, form)
     if said is None:
-        rows = table(_WIDE if wide else _HEADINGS, [_row(n, wide=wide) for n in nodes])
+        agents = any(node.get("agent") for node in nodes)
+        headings = (*_HEADINGS, *["AGENT"] * agents, *["LIMITS"] * wide, "REASON")
+        rows = table(headings, [_row(n, wide=wide, agents=agents) for n in nodes])
         said = "\n".join([rows, *(line for node in nodes for line in _foreign(node))])
     print(said)
 
@@ -106,7 +110,7 @@ def _taken(one: "dict[str, Any]") -> str:
     return "its memory is not known" if one["memory_bytes"] is None else size(one["memory_bytes"])
 
 
-def _row(node: "dict[str, Any]", *, wide: bool) -> list[Cell]:
+def _row(node: "dict[str, Any]", *, wide: bool, agents: bool) -> list[Cell]:
     held, devices = node["held"], node["devices"]
     healthy = node["health"].lower() in ("ok", "up", "healthy")
     models = dict.fromkeys(device["model"] for device in devices)
@@ -120,9 +124,20 @@ def _row(node: "dict[str, Any]", *, wide: bool) -> list[Cell]:
         Cell(size(node["disk_bytes"]) if node["disk_bytes"] else None),
         Cell(node["jobs"]),
         Cell(", ".join(models)),
+        *([_agent(node)] if agents else []),
         *([Cell(limits)] if wide else []),
         Cell(_reason(node, wide=wide)),
     ]
+
+
+def _agent(node: "dict[str, Any]") -> Cell:
+    """How long ago it spoke, and which of its meters do not answer; red if it speaks no more."""
+    agent = node.get("agent")
+    if agent is None:
+        return Cell(None)
+    ago = f"{show_seconds(float(round(max(0.0, time.time() - agent['said_at']))))} ago"
+    silent = ", ".join(agent["silent"])
+    return Cell(f"{ago}, without {silent}" if silent else ago, "" if agent["is_fresh"] else "red")
 
 
 def _reason(node: "dict[str, Any]", *, wide: bool) -> str:

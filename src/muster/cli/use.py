@@ -37,6 +37,7 @@ muster use --by owner --hindsight --last 30d
 """
 _RESOURCES = (("gpu", "GPUh"), ("cpu", "CPUh"), ("memory", "GiBh"))
 _HOUR, _DAY, _GIB = 3600, 86_400, 1 << 30
+_SOURCES = {"agent": "agents", "slurm": "Slurm (cpu and memory, no GPUs)", "none": "nothing lately"}
 _NONE = {"team": "(no team)", "effort": "(no effort)"}
 _BAR, _BAR_FROM_COLUMNS = 10, 100
 
@@ -191,4 +192,11 @@ def _below(found: "Row") -> str:
     named = [f"GPUs by {metrics['gpu']}" if metrics["gpu"] else "GPUs by no meter"]
     if found["by"] != "gpu":
         named += [f"cpus by {metrics['cpu']}", f"memory by {metrics['memory']}"]
-    return f"{clock(found['since'], now)} to {clock(found['until'], now)}; used: {', '.join(named)}"
+    said = f"{clock(found['since'], now)} to {clock(found['until'], now)}; used: {', '.join(named)}"
+    return f"{said}{_by_whom(metrics.get('sources') or {})}"
+
+
+def _by_whom(sources: "dict[str, int]") -> str:
+    """On a cluster: of what runs, how much is measured by what."""
+    named = [f"{count} by {_SOURCES.get(by, by)}" for by, count in sorted(sources.items())]
+    return f"\nof the jobs that run, measured: {', '.join(named)}" if named else ""

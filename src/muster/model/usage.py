@@ -40,6 +40,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     memory_stalled_seconds: float | None = None
     io_stalled_seconds: float | None = None
     gpus: tuple[GpuShown, ...] = ()
+    by: str | None = None  # which meters, where there are several kinds: each counts in its own way
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +148,7 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True):
     """What the meter shows of one device."""
 
     index: int
+    minor: int | None = None  # as the kernel numbers it, whoever sees how many of them; None: not told
     uuid: str | None = None
     name: str | None = None
     metric: str | None = None  # what ``busy`` is, such as "nvml-utilization"

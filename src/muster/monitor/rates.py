@@ -37,12 +37,13 @@ def sample_between(
 ) -> Sample | None:
     """What was used between two readings of one attempt; None if they tell nothing.
 
+    Readings of different meters are not compared: the later one is what the next is compared with.
     ``cpus``: how many the machine has. ``devices``: the numbers of those that the attempt holds, in order, so
     that one which the meter no longer shows is not known, and does not shift the others. On several nodes a
     number comes again; then the meter has to show all of that number, in the same order.
     """
     seconds = after.since_boot_seconds - before.since_boot_seconds
-    same = (before.job, before.attempt) == (after.job, after.attempt)
+    same = (before.job, before.attempt) == (after.job, after.attempt) and _same_meters(before, after)
     if not same or not math.isfinite(after.at) or not (math.isfinite(seconds) and seconds > 0):
         return None
     gpus = _in_order(after.gpus, devices)
@@ -69,6 +70,11 @@ def sample_between(
         gauge_seconds=period_seconds if missed else None,
     )
     return sample if _tells_anything(sample) else None
+
+
+def _same_meters(before: Reading, after: Reading) -> bool:
+    """At the start there is nothing used, whoever measures."""
+    return before.by is None or after.by is None or before.by == after.by
 
 
 def _in_order(shown: Sequence[GpuShown], devices: Sequence[int] | None) -> list[GpuShown | None]:

@@ -53,6 +53,15 @@ class Used(msgspec.Struct):
     gpu_memory_bytes: list[int | None] = []
 
 
+class MeasuredBy(msgspec.Struct):
+    """By what a running job is measured."""
+
+    by: str | None  # meters, agent or slurm; None: by nothing, so far
+    nodes: int  # on which it sits
+    agents: int  # on how many of them an agent speaks
+    text: str
+
+
 class BudgetView(msgspec.Struct):
     """A budget, and what of it is spent by what is and was held; in its own unit."""
 
@@ -113,6 +122,7 @@ class JobView(msgspec.Struct):
     params: dict[str, str] = {}
     limits: list[Grant] = []
     used: Used | None = None  # while it runs
+    measured: MeasuredBy | None = None  # likewise; told when it is asked for by itself
     metrics: dict[str, float | str | None] = {}  # the last; what is no number is a text; once, it was null
     array: ArrayView | None = None
     counts: dict[str, int] | None = None  # of an array's members, by state
@@ -227,6 +237,14 @@ class Amounts(msgspec.Struct):
     gpus: float
 
 
+class AgentView(msgspec.Struct):
+    """The agent on a node of a cluster, and when it spoke last."""
+
+    said_at: float
+    is_fresh: bool  # otherwise it is no longer reckoned with
+    silent: list[str] = []  # meters that do not answer it
+
+
 class NodeView(msgspec.Struct):
     name: str
     health: str
@@ -238,6 +256,7 @@ class NodeView(msgspec.Struct):
     held: Amounts
     jobs: int
     limits: list[Grant]
+    agent: AgentView | None = None  # where there is one
 
 
 class Nodes(msgspec.Struct):
@@ -323,6 +342,9 @@ class UseMetrics(msgspec.Struct):
     gpu: str | None  # as the GPUs' meter calls it; None: there is none
     cpu: str = "cpu time"
     memory: str = "working set"
+    sources: dict[
+        str, int
+    ] = {}  # on a cluster: what measures how many of the jobs that run; none: by nothing
 
 
 class UseRow(msgspec.Struct, kw_only=True):

@@ -17,6 +17,7 @@ from muster.model.resources import Resources
 from muster.model.snapshot import Running
 from muster.model.state import State
 from muster.server.logs import tail_of
+from muster.server.measured import measured_by
 from muster.server.metering import Metering
 from muster.steward.cause import MOST_BYTES, Cause, Ending, How, Told
 from muster.steward.lastwords import last_lines
@@ -115,7 +116,9 @@ class Endings:
         usage = usage_of(entry, spent, 0.0, now)
         advice = self.advice(running.job, now)
         metric = self._metering.gpu_metric
-        return summarise(usage, series.so_far(*key, now), running.held, advice, gpu_metric=metric)
+        by = measured_by(self._metering, running).text if self._metering.has_sources else ""
+        minutes = series.so_far(*key, now)
+        return summarise(usage, minutes, running.held, advice, gpu_metric=metric, measured_by=by)
 
     def advice(self, job: Job, now: float) -> Advice:
         """What to ask for next time, by the history of the same work."""

@@ -1,10 +1,10 @@
 """What the server stands on: an engine and its meters. All else is the same, whatever runs the jobs."""
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
-from muster.engines.base import Host
+from muster.engines.base import Host, Key
 from muster.engines.local import inventory
 from muster.engines.local.engine import LocalEngine
 from muster.home import Home
@@ -12,6 +12,8 @@ from muster.model.errors import BadInput
 from muster.model.job import Job, JobId
 from muster.model.node import Node
 from muster.model.units import show_count
+from muster.monitor.agents.board import Said
+from muster.monitor.agents.message import Heard, Told
 from muster.monitor.meters.gather import Attended, Meters, Readings
 from muster.server.config_tables import Config, Machine
 from muster.server.standing import read_standing, stood
@@ -30,6 +32,23 @@ class Reader(Protocol):
     def silent(self) -> dict[str, float]: ...
 
     def read(self, attended: Sequence[Attended]) -> Readings: ...
+
+
+@runtime_checkable
+class Hears(Protocol):
+    """Meters that are told by agents on the nodes, as well."""
+
+    def hear(self, told: Told) -> Heard:
+        """One look of an agent. Raises ``BadInput`` for what can't be."""
+        ...
+
+    def said(self) -> Mapping[str, Said]:
+        """By node, when its agent spoke last."""
+        ...
+
+    def speaking(self, attempt: Key, nodes: Sequence[str]) -> int:
+        """On how many of these nodes an agent looks at the attempt."""
+        ...
 
 
 class Footing(Protocol):

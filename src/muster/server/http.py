@@ -14,8 +14,8 @@ import msgspec
 
 from muster.model.errors import BadInput, MusterError
 from muster.server.answers import Error
-from muster.server.errors import NotFound, TooMuch, WrongMethod, status_of
-from muster.server.people import Person
+from muster.server.errors import Forbidden, NotFound, TooMuch, WrongMethod, status_of
+from muster.server.people import AGENT, Person
 
 log = logging.getLogger("muster")
 
@@ -73,6 +73,7 @@ class Route(msgspec.Struct, frozen=True):
     status: int = 200
     errors: tuple[int, ...] = ()
     besides: tuple[tuple[int, Any], ...] = ()  # other good answers: status and type
+    for_agents: bool = False  # what an agent may do, and no word of the person whose it is
 
 
 class App:
@@ -99,7 +100,8 @@ class App:
         try:
             route, values = self._found(scope["method"], scope["raw_path"].decode("latin-1"))
             call = await self._understood(route, values, scope, receive)
-            self.heard_of(call.person, route)
+            if not route.for_agents:
+                self.heard_of(call.person, route)
             answer = await route.handler(call)
             more = self._questions(call.person)
             if isinstance(answer, Streamed):
@@ -155,6 +157,10 @@ class App:
         self, route: Route, values: tuple[str, ...], scope: Scope, receive: Receive
     ) -> Call:
         person = self._identify(scope)
+        if person.role == AGENT and not route.for_agents:
+            raise Forbidden(
+                "this token is an agent's: it tells what is used on a node, and does nothing else"
+            )
         query = _query(route, scope["query_string"])
         body = None
         if route.body is not None:

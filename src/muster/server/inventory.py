@@ -11,6 +11,7 @@ from muster import __version__
 from muster.application.names import parse_name
 from muster.engines.base import Grant
 from muster.engines.local.logs import log_name
+from muster.engines.slurm.hostlist import unfolded
 from muster.home import Home
 from muster.model.errors import BadInput, UnknownChoice
 from muster.model.events import DeviceHealth, NodeHealth
@@ -23,7 +24,8 @@ from muster.model.usage import GpuReading
 from muster.server import answers
 from muster.server.config_tables import Config
 from muster.server.errors import Forbidden, NotFound
-from muster.server.people import Person, Role, new_token, token_hash
+from muster.server.measured import measured_by
+from muster.server.people import AGENT, Person, Role, new_token, token_hash
 from muster.server.service import Service
 from muster.server.upkeep import draining, resuming
 from muster.steward.oversized import Oversized
@@ -57,6 +59,7 @@ class Place:
                 held[seat.node] = held.get(seat.node, NOTHING) + part
                 jobs.setdefault(seat.node, set()).add(running.job.id)
         limits = [_grant(grant) for grant in self._service.engine.grants_here()]
+        agents = self._agents()
         return answers.Nodes(
             [
                 answers.NodeView(
@@ -70,14 +73,24 @@ class Place:
                     held=_amounts(held.get(node.name, NOTHING)),
                     jobs=len(jobs.get(node.name, ())),
                     limits=limits,
+                    agent=agents.get(node.name),
                 )
                 for node in fold.nodes.values()
             ]
         )
 
+    def _agents(self) -> dict[str, answers.AgentView]:
+        metering = self._service.metering
+        said = {} if metering is None else metering.agents()
+        ahead = self._service.fold.wall_ahead_seconds
+        return {
+            node: answers.AgentView(one.at + ahead, one.is_fresh, list(one.silent))
+            for node, one in said.items()
+        }
+
     def _devices(self, node: Node) -> list[answers.DeviceView]:
         metering = self._service.metering
-        reading = None if metering is None else metering.reading_of(node.name)
+        reading = None if metering is None else metering.readings().get(node.name)
         shown = {} if reading is None else {gpu.index: gpu for gpu in reading.gpus}
         return [_device(device, shown.get(g)) for g, device in enumerate(node.devices)]
 
@@ -157,6 +170,11 @@ class Place:
         summary = endings.summary(running, self._service.now())
         return [] if summary is None else summary.lines()
 
+    def measured_by(self, job_id: JobId) -> answers.MeasuredBy | None:
+        """By what a running job is measured."""
+        running, metering = self._service.fold.running.get(job_id), self._service.metering
+        return None if running is None or metering is None else measured_by(metering, running)
+
     async def advice(self, owner: str | None) -> answers.AdviceList:
         """Looked for in a thread: there may be much history."""
         endings, now = self._service.endings, self._service.now()
@@ -189,6 +207,8 @@ class Place:
         self._check_admin(person, "make tokens")
         if role not in get_args(Role):
             raise UnknownChoice("role", role, list(get_args(Role)))
+        if role == AGENT:
+            unfolded(user)  # the nodes that it speaks for
         token = new_token()
         now = self._service.now()
         self._service.keep_token(Token(token_hash(token), parse_name(user), role, now, now + days * DAY))

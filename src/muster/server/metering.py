@@ -19,6 +19,7 @@ import msgspec
 
 from muster.engines.base import Host, Key
 from muster.home import Home
+from muster.model.errors import BadInput
 from muster.model.events import Event, Exited, Retried, Started, Vacated
 from muster.model.job import Job, JobId
 from muster.model.ledger import devices_of
@@ -26,6 +27,8 @@ from muster.model.snapshot import Running
 from muster.model.state import State
 from muster.model.units import MILLI, MINUTE
 from muster.model.usage import AtEnd, NodeReading, Reading, Sample
+from muster.monitor.agents.board import Said
+from muster.monitor.agents.message import Heard, Told
 from muster.monitor.lately import Lately
 from muster.monitor.ledger import Ledger
 from muster.monitor.meters.gather import Attended, Readings
@@ -35,7 +38,7 @@ from muster.monitor.upkeep import Upkeep
 from muster.server.answers import Used
 from muster.server.config_tables import Monitor
 from muster.server.errors import StoreTrouble
-from muster.server.footing import Reader
+from muster.server.footing import Hears, Reader
 from muster.server.signs import Signs
 from muster.store.fold import Fold
 from muster.store.journal import Journal
@@ -47,6 +50,7 @@ _WRITE_SECONDS = 30.0  # how often what was measured is written down
 _UPKEEP_SECONDS = 3600.0
 _PATIENCE_SECONDS = 20.0  # how long who sums up waits for the store
 _SILENT_PERIODS = 3  # after which what was measured last is no longer how it is
+ITSELF = "meters"  # what a server measures by that reads its jobs itself
 _METERED = frozenset({State.RUNNING, State.SUSPENDED, State.STOPPING})
 
 
@@ -85,21 +89,56 @@ class Metering:
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
         self.upkeep = Upkeep(self._journal, settings.retention)
-        self.after_a_look: Callable[[NodeReading | None], None] | None = None  # given the look before
+        self.after_a_look: Callable[[], None] | None = None
 
     @property
     def silent(self) -> dict[str, float]:
         """Meters that do not answer, and since when."""
         return self._meters.silent
 
-    def reading_of(self, node: str) -> NodeReading | None:
-        """What the last look has shown of a node."""
-        return self.nodes.get(node) if self.nodes else self.node
+    def readings(self) -> Mapping[str, NodeReading]:
+        """By node, what the last look has shown of it."""
+        here = self._engine.nodes()
+        if self.nodes or self.node is None or len(here) != 1:
+            return self.nodes
+        return {here[0].name: self.node}
+
+    # --- Agents -------------------------------------------------------------------------------------
+
+    def hear(self, told: Told) -> Heard:
+        """What an agent tells of its node."""
+        if not isinstance(self._meters, Hears):
+            raise BadInput("no agents are heard here: this server reads the meters of its jobs itself")
+        return self._meters.hear(told)
+
+    def agents(self) -> Mapping[str, Said]:
+        """By node, when its agent spoke last."""
+        return self._meters.said() if isinstance(self._meters, Hears) else {}
+
+    def agents_of(self, running: Running) -> int:
+        """On how many of its nodes an agent speaks."""
+        if not isinstance(self._meters, Hears):
+            return 0
+        return self._meters.speaking((running.job.id, running.attempt), nodes_of(running))
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether some may be measured by one kind of meters, and some by another."""
+        return isinstance(self._meters, Hears)
+
+    def source_of(self, running: Running) -> str | None:
+        """By which kind of meters it is measured; None: by none, lately."""
+        key = (running.job.id, running.attempt)
+        newest, last = self.newest.get(key), self._last.get(key)
+        if newest is None or last is None or newest.at < self.speaks_from(self._engine.now()):
+            return None
+        return last.by or ITSELF
 
     @property
     def gpu_metric(self) -> str | None:
         """What is called busy here."""
-        gpus = () if self.node is None else self.node.gpus
+        nodes = (self.node, *self.nodes.values())
+        gpus = (gpu for node in nodes if node is not None for gpu in node.gpus)
         return next((gpu.metric for gpu in gpus if gpu.metric is not None), None)
 
     @property
@@ -202,12 +241,11 @@ class Metering:
         self._looking = False
         if readings is None:
             return
-        before, self.node = self.node, readings.node
-        self.nodes = readings.nodes
+        self.node, self.nodes = readings.node, readings.nodes
         for reading in readings.readings:
             self._take(reading)
         if self.after_a_look is not None:
-            self.after_a_look(before)
+            self.after_a_look()
 
     def _take(self, reading: Reading) -> None:
         key = (reading.job, reading.attempt)
@@ -304,13 +342,26 @@ class Metering:
 
 def _attended(running: Running, parts: list[dict[str, object]]) -> Attended:
     seen = tuple(msgspec.convert(part, PartSeen) for part in parts)
-    job = running.job
-    return Attended(job.id, running.attempt, seen, _devices_of(running), job.revives)
+    job, devices = running.job, devices_of(running.seats)
+    return Attended(
+        job.id,
+        running.attempt,
+        seen,
+        tuple(held.device for held in devices),
+        job.revives,
+        nodes_of(running),
+        tuple(held.node for held in devices),
+        running.started_at,
+    )
 
 
 def _devices_of(running: Running) -> tuple[int, ...]:
     """Their numbers, node by node: of a gang on several nodes, a number may come again."""
     return tuple(held.device for held in devices_of(running.seats))
+
+
+def nodes_of(running: Running) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(seat.node for seat in running.seats))
 
 
 def _last_reading(key: Key, at: float, spent: AtEnd, since_boot_seconds: float) -> Reading:

@@ -1,7 +1,8 @@
 """Who may do what. Who somebody is comes from the socket or a token; the rest from the configuration.
 
 Root and the user who runs the server are admins. A lead may act on the jobs of the teams they lead and of all
-teams below those; everybody on their own. A name that somebody had before is still theirs.
+teams below those; everybody on their own. A name that somebody had before is still theirs. An agent is
+nobody: it tells what is used on a node.
 """
 
 import hashlib
@@ -20,7 +21,8 @@ from muster.model.tenancy import ROOT, Tenancy
 from muster.server.config_tables import Config, TeamTable, UserTable
 from muster.server.config_values import nearest, shown
 
-Role = Literal["user", "lead", "admin"]
+AGENT = "agent"
+Role = Literal["user", "lead", "admin", "agent"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 

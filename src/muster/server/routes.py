@@ -156,6 +156,7 @@ class Routes:
         if view.state is not State.ENDED and view.counts is None:
             view.limits = self._place.limits_of(view.id)
             view.efficiency = self._place.efficiency_of(view.id)
+            view.measured = self._place.measured_by(view.id)
             if view.budget is not None:
                 view.budget.used = await self._using.used_of(view.id, view.budget.text)
         elif view.counts is None:

@@ -97,13 +97,12 @@ class Scrape:
         yield m.ESTIMATE_WITHIN, (), estimates.within
 
     def _of_nodes(self, metering: Metering, now: float) -> Iterator[Figure]:
-        fold, reading = self._service.fold, metering.node
-        fresh = reading is not None and metering.is_fresh(reading.at, now)
-        here = {node.name for node in self._service.engine.nodes()}
+        fold, readings = self._service.fold, metering.readings()
         held = figures.held_devices(fold.running.values())
         for node in fold.nodes.values():
             yield from figures.of_node(node)
-            read = reading if node.name in here else None
+            read = readings.get(node.name)
+            fresh = read is not None and metering.is_fresh(read.at, now)
             yield from figures.of_gpus(node, read.gpus if read else (), held, fresh=fresh)
             if read is not None and fresh:
                 yield from figures.of_reading(node.name, read)

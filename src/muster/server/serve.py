@@ -23,6 +23,7 @@ import uvloop
 from muster.home import Home
 from muster.model.errors import BadInput, MusterError
 from muster.model.job import Job, JobId
+from muster.server.agents import agent_table
 from muster.server.commands import Commands
 from muster.server.config import BadConfig, Watcher, changes, teams_to_set
 from muster.server.config_tables import Config
@@ -155,6 +156,7 @@ class _Server:
         seeing = Seeing(service, self._home, lambda: self._config.node.layout)
         pages = self._pages(seeing, identity, sockets)
         beside = (
+            *agent_table(service),
             *steward.table(self._commands),
             *SeeingRoutes(service, seeing, self._home).table(),
             *seeing_table(service),
@@ -188,7 +190,7 @@ class _Server:
         meters = self._footing.meters(self._home, service.now)
         metering = Metering(self._home, service, self._config.monitor, meters)
         watching = self._watching = Watching(self._fold, metering, self._config.findings, service)
-        metering.after_a_look = lambda before: watching.look(service.now(), before)
+        metering.after_a_look = lambda: watching.look(service.now())
         service.metering, service.views.used = metering, metering.used
         service.watching = watching
         service.reports = Reports(service, metering)

@@ -275,8 +275,13 @@ class Service(Sharing, Keeping):
     def quarantine(self, node: str, device: int | None, because: str) -> None:
         """Muster's own: nothing new starts on the node, or that GPU, until a person brings it back.
 
-        What is drained or down already stays so, for the reason that was given first.
+        What is drained or down already stays so, for the reason that was given first. On a shared host
+        it is said, and nothing else: whether to drain the node there is for a person to decide.
         """
+        if self.shared is not None:
+            what = node if device is None else f"GPU {device} of {node}"
+            log.warning("%s fails, and gets jobs from others; to drain it: muster node drain %s", what, node)
+            return
         try:
             event = draining(self.fold, self.now(), node, device, because)
         except IllegalTransition as known:

@@ -1,4 +1,4 @@
-"""Standing on a cluster that Slurm runs: its engine, and meters that ask Slurm."""
+"""Standing on a cluster that Slurm runs: its engine, and meters that hear agents and ask Slurm."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,15 @@ from muster.engines.slurm.settings import SlurmSettings
 from muster.home import Home
 from muster.model.tenancy import ROOT
 from muster.model.usage import GpuShown, NodeReading, Reading
+from muster.monitor.agents.board import Board, Look, Said
+from muster.monitor.agents.merge import BY_AGENTS
+from muster.monitor.agents.message import Heard, Told
 from muster.monitor.meters.gather import Attended, Readings
 from muster.server.config_tables import Config
 from muster.server.footing import Environment, Find, Reader
+from muster.server.measured import BY_SLURM
 from muster.server.standing import all_standing, read_standing
 
-_METER = "slurm"
 _TIMES_AS_LONG = 9  # between two questions, as the one before took
 
 
@@ -47,7 +50,7 @@ class SlurmFooting:
         assert self._engine is not None
         limit = self._config.slurm.limit_seconds
         slurm = connect(self._settings(), limit_seconds=limit, read_only=True)
-        return SlurmMeters(slurm, self._engine.numbers, now)
+        return SlurmMeters(slurm, self._engine, now, self._config.monitor.period_seconds)
 
     def team_of(self, user: str, account: str) -> str:
         """The team that is called as the account; otherwise the user's own, where teams are written down."""
@@ -78,47 +81,85 @@ class SlurmFooting:
 
 
 class SlurmMeters:
-    """One question for all attempts. While Slurm does not answer, nothing is known of any.
+    """Agents where they speak; otherwise Slurm, in one question for all attempts.
 
-    Slurm asks every node for it: where that takes long, it is asked less often.
+    While Slurm does not answer, nothing is known of those. It asks every node for it: where that takes long,
+    it is asked less often.
     """
 
     def __init__(
-        self,
-        slurm: Slurm,
-        numbers: Callable[[Sequence[Key]], Mapping[Key, Sequence[int]]],
-        now: Callable[[], float],
+        self, slurm: Slurm, engine: SlurmEngine, now: Callable[[], float], period_seconds: float
     ) -> None:
-        self._slurm, self._numbers, self._now = slurm, numbers, now
+        self._slurm, self._engine, self._now = slurm, engine, now
+        self._board = Board(self._devices, now, period_seconds)
         self._rests_until = 0.0  # in monotonic time
         self.silent: dict[str, float] = {}
 
     def read(self, attended: Sequence[Attended]) -> Readings:
-        found = self._shown([(one.job, one.attempt) for one in attended])
-        at, since_boot = self._now(), time.clock_gettime(time.CLOCK_BOOTTIME)
-        readings = [
-            _reading(one, found[one.job, one.attempt], at, since_boot)
-            for one in attended
-            if (one.job, one.attempt) in found
-        ]
-        return Readings(tuple(readings), NodeReading(at=at))
+        numbers = self._engine.numbers([(one.job, one.attempt) for one in attended])
+        told = self._board.read(attended, numbers)
+        asked = {key: numbers[key] for key, one in told.items() if one is Look.NOBODY}
+        shown = self._shown({key: of for key, of in asked.items() if self._engine.is_measured(key)})
+        found = (self._reading(one, told, shown, asked) for one in attended)
+        readings = tuple(reading for reading in found if reading is not None)
+        return Readings(readings, NodeReading(at=self._now()), self._board.nodes())
 
-    def _shown(self, keys: Sequence[Key]) -> Mapping[Key, Shown]:
+    def _reading(
+        self,
+        one: Attended,
+        told: Mapping[Key, Reading | Look],
+        shown: Mapping[Key, Shown],
+        asked: Mapping[Key, Sequence[int]],
+    ) -> Reading | None:
+        key = (one.job, one.attempt)
+        by_agents = told.get(key)
+        if isinstance(by_agents, Reading):
+            return by_agents
+        if key not in asked:
+            return None
+        gpus = self._board.gpus_of(one, asked[key])
+        at, since_boot = self._now(), time.clock_gettime(time.CLOCK_BOOTTIME)
+        if key in shown:
+            return _reading(one, shown[key], gpus, at, since_boot)
+        if self._engine.is_measured(key) or all(gpu.busy is None for gpu in gpus):
+            return None
+        # Slurm shows us nothing of it, and not all of its nodes have an agent: its GPUs, as far as told.
+        return Reading(
+            job=one.job, attempt=one.attempt, at=at, since_boot_seconds=since_boot, gpus=gpus, by=BY_AGENTS
+        )
+
+    def _shown(self, numbers: Mapping[Key, Sequence[int]]) -> Mapping[Key, Shown]:
         begun = time.monotonic()
-        if not keys or begun < self._rests_until:
+        if not numbers or begun < self._rests_until:
             return {}
         try:
-            found = shown(self._slurm, self._numbers(keys))
+            found = shown(self._slurm, numbers)
         except SlurmError:
-            self.silent = {_METER: self.silent.get(_METER, self._now())}
+            self.silent = {BY_SLURM: self.silent.get(BY_SLURM, self._now())}
             return {}
         ended = time.monotonic()
         self._rests_until = ended + _TIMES_AS_LONG * (ended - begun)
         self.silent = {}
         return found
 
+    # --- Agents -----------------------------------------------------------------------------------
 
-def _reading(one: Attended, found: Shown, at: float, since_boot_seconds: float) -> Reading:
+    def hear(self, told: Told) -> Heard:
+        return self._board.hear(told)
+
+    def said(self) -> Mapping[str, Said]:
+        return self._board.said()
+
+    def speaking(self, attempt: Key, nodes: Sequence[str]) -> int:
+        return self._board.speaking(nodes, self._engine.numbers([attempt]).get(attempt, ()))
+
+    def _devices(self) -> Mapping[str, int]:
+        return {node.name: len(node.devices) for node in self._engine.nodes()}
+
+
+def _reading(
+    one: Attended, found: Shown, gpus: tuple[GpuShown, ...], at: float, since_boot_seconds: float
+) -> Reading:
     return Reading(
         job=one.job,
         attempt=one.attempt,
@@ -127,5 +168,6 @@ def _reading(one: Attended, found: Shown, at: float, since_boot_seconds: float) 
         cpu_seconds=found.cpu_seconds,
         memory_bytes=found.memory_bytes,
         memory_peak_bytes=found.memory_peak_bytes,
-        gpus=tuple(GpuShown(device) for device in one.devices),
+        gpus=gpus,
+        by=BY_SLURM,
     )

@@ -18,8 +18,9 @@ from muster.model.ledger import MINUTE_SECONDS, Amount, By, Entry, Number, over_
 from muster.model.resources import NOTHING
 from muster.model.tenancy import ROOT, Tenancy
 from muster.model.units import DAY, HOUR, MILLI, parse_seconds
-from muster.model.usage import NodeReading, Usage
+from muster.model.usage import Usage
 from muster.server import answers
+from muster.server.measured import sources
 from muster.server.metering import Metering
 from muster.server.service import Service
 from muster.server.use_series import series
@@ -60,6 +61,13 @@ class Using:
         assert metering is not None, "a server meters"
         return metering
 
+    def _metrics(self) -> answers.UseMetrics:
+        """By what is measured now; what was before is not kept."""
+        readings = self._metering.readings().values()
+        found = dict.fromkeys(gpu.metric for read in readings for gpu in read.gpus if gpu.metric)
+        counted = sources(self._metering, self._service.fold.running.values())
+        return answers.UseMetrics(", ".join(found) or None, sources=counted)
+
     # --- Sums ---------------------------------------------------------------------------------------
 
     async def summed(self, asked: UseQuery, person: str) -> answers.Use:
@@ -69,6 +77,7 @@ class Using:
             now = self._service.now()
             since, until = interval(asked.since, asked.until, now)
             living, under_way = metering.ledger.living, metering.ledger.under_way(now)
+            metrics = self._metrics()
 
             def answer() -> answers.Use:
                 sums = journal.usage_between(
@@ -78,7 +87,7 @@ class Using:
                 if asked.by is By.JOB:
                     _name(rows, journal)
                 total = _row(None, sum(sums.values(), Usage()), asked.by)
-                return answers.Use(asked.by, since, until, _metrics(metering.node), rows, total, more)
+                return answers.Use(asked.by, since, until, metrics, rows, total, more)
 
             return await asyncio.to_thread(answer)
 
@@ -106,6 +115,7 @@ class Using:
             now = self._service.now()
             living = {entry.key: entry for entry in metering.ledger.living if entry.job == job}
             under_way = [m.rollup for m in metering.ledger.under_way(now) if m.rollup.job == job]
+            metrics = self._metrics()
 
             def answer() -> answers.JobUse:
                 entries = journal.entries_of({job}) | living
@@ -113,7 +123,7 @@ class Using:
                 step, points = series(journal, entries, job, since, until, under_way, now)
                 holds = entries[max(entries)].holds if entries else NOTHING
                 held = answers.Amounts(holds.cpus_milli / MILLI, holds.memory_bytes, holds.gpus_milli / MILLI)
-                return answers.JobUse(job, step, since, until, _metrics(metering.node), held, points)
+                return answers.JobUse(job, step, since, until, metrics, held, points)
 
             return await asyncio.to_thread(answer)
 
@@ -250,8 +260,3 @@ def _name(rows: list[answers.UseRow], journal: Journal) -> None:
         entry = by_job.get(row.group or "")
         if entry is not None:
             row.name, row.owner = entry.name, entry.owner
-
-
-def _metrics(node: NodeReading | None) -> answers.UseMetrics:
-    found = dict.fromkeys(gpu.metric for gpu in node.gpus if gpu.metric) if node is not None else ()
-    return answers.UseMetrics(", ".join(found) or None)

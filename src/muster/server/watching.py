@@ -54,14 +54,15 @@ class Watching:
         self._fold, self._metering, self.rules, self._acts = fold, metering, rules, acts
         self.faults: list[Fault] = []  # of the last while
         self._out: set[tuple[str, int]] = set()  # devices that are out of service
+        self._read: dict[str, NodeReading] = {}  # of each node, when it was read last
         self._handled: tuple[Handled, ...] = tuple(_handled(fold.findings.values()))
         self._looked_at = 0.0
         self._lasting: list[Finding] = []  # idle and stuck, as of the last minute
         self.findings: dict[JobId, tuple[Finding, ...]] = {}  # as of the last look
 
-    def look(self, now: float, before: NodeReading | None) -> None:
+    def look(self, now: float) -> None:
         """Look at the hardware, and at what runs; note what follows."""
-        self._look_at_hardware(now, before)
+        self._look_at_hardware(now)
         if not 0 <= now - self._looked_at < MINUTE:
             self._looked_at = now
             lasting = [f for watched in self._watched() for f in find(watched, self.rules, now)]
@@ -107,19 +108,24 @@ class Watching:
         if told is not None:
             self._acts.tell(told)
 
-    def _look_at_hardware(self, now: float, before: NodeReading | None) -> None:
-        after = self._metering.node
-        if after is None or not after.gpus:
+    def _look_at_hardware(self, now: float) -> None:
+        read = {node: reading for node, reading in self._metering.readings().items() if reading.gpus}
+        if not read:
             return
         self._forget_what_was_mended()
-        for node in self._fold.nodes:  # there is one
-            faults = list(new_faults(before, after, node, self._holders()))
-            if not faults:
-                return
-            since = now - _QUARANTINE.within_seconds
-            self.faults = [*(fault for fault in self.faults if fault.at > since), *faults]
-            for bad in quarantine(self.faults, _QUARANTINE, now):
-                self._acts.quarantine(bad.node, bad.device, bad.because)
+        holders = self._holders()
+        faults = [
+            fault
+            for node, after in read.items()
+            for fault in new_faults(self._read.get(node), after, node, holders.get(node, {}))
+        ]
+        self._read |= read
+        if not faults:
+            return
+        since = now - _QUARANTINE.within_seconds
+        self.faults = [*(fault for fault in self.faults if fault.at > since), *faults]
+        for bad in quarantine(self.faults, _QUARANTINE, now):
+            self._acts.quarantine(bad.node, bad.device, bad.because)
 
     def _forget_what_was_mended(self) -> None:
         """What a person has brought back is judged by what happens from then on."""
@@ -132,9 +138,13 @@ class Watching:
         mended, self._out = self._out - out, out
         self.faults = [fault for fault in self.faults if (fault.node, fault.device) not in mended]
 
-    def _holders(self) -> dict[int, JobId]:
-        running = self._fold.running.values()
-        return {device: r.job.id for r in running for seat in r.seats for device in seat.devices}
+    def _holders(self) -> dict[str, dict[int, JobId]]:
+        """Node → device → who holds it."""
+        holders: dict[str, dict[int, JobId]] = {}
+        for running in self._fold.running.values():
+            for seat in running.seats:
+                holders.setdefault(seat.node, {}).update(dict.fromkeys(seat.devices, running.job.id))
+        return holders
 
     def _watched(self) -> Iterator[Watched]:
         for running in list(self._fold.running.values()):

@@ -26,6 +26,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     flags: str  # the request to use next time; empty if this one is right, or too little is known
     basis: tuple[str, ...]  # what that rests on, in sentences
+    measured_by: str = ""  # where that is not the same for all: "by agents on 2 of 2 nodes"
 
     @property
     def memory_part(self) -> float | None:
@@ -35,7 +36,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     def lines(self) -> list[tuple[str, str]]:
         """What each is called, and what it says."""
-        told = [("measured", f"{self.coverage:.0%} of {show_seconds(self.held_seconds)}")]
+        by = f", {self.measured_by}" if self.measured_by else ""
+        told = [("measured", f"{self.coverage:.0%} of {show_seconds(self.held_seconds)}{by}")]
         if self.cpu_part is not None:
             told.append(("cpu", f"{self.cpu_part:.0%} of {show_count(self.cpus_held, 'cpu')}"))
         if self.memory_peak_bytes is not None:
@@ -69,6 +71,7 @@ def summarise(
     *,
     memory_peak_bytes: int | None = None,
     gpu_metric: str | None = None,
+    measured_by: str = "",
 ) -> Summary:
     """Of one attempt: its totals, its minutes, what it holds, and what its history advises."""
     measured, used = usage.measured, usage.used
@@ -87,6 +90,7 @@ def summarise(
         verdict=bound(minutes, held),
         flags=advice.flags if advice is not None else "",
         basis=tuple(advice.lines()) if advice is not None else (),
+        measured_by=measured_by,
     )
 
 

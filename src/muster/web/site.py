@@ -15,7 +15,7 @@ from muster.model.errors import BadInput, MusterError
 from muster.server.errors import NotFound, NotIdentified, WrongMethod, status_of
 from muster.server.http import App, Call, Receive, Route, Scope, Send, read_body
 from muster.server.pages import Ground
-from muster.server.people import Person
+from muster.server.people import AGENT, Person
 from muster.web.assets import Assets
 from muster.web.desk import Desk
 from muster.web.door import CODE_SECONDS, Door, check_form, cookie, session_of
@@ -117,9 +117,12 @@ class Site:
         if session is None:
             raise NotIdentified("you are not signed in")
         try:
-            return self._ground.identity.by_token(session), session
+            person = self._ground.identity.by_token(session)
         except NotIdentified:
             raise NotIdentified("you were signed in, and no longer are") from None
+        if person.role == AGENT:
+            raise NotIdentified("this is a token of an agent's, and pages are for people")
+        return person, session
 
     # --- For those who are known --------------------------------------------------------------------
 

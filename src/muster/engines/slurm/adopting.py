@@ -45,6 +45,7 @@ class Adopting:
         self._is_operator: bool | None = None
         self._me, self._is_root = own_user(), os.geteuid() == 0
         self._numbers: dict[JobId, list[int]] = {}
+        self._shut: set[JobId] = set()  # of which Slurm does not let us see what they use
 
     # --- In the thread that looks ---------------------------------------------------------------------
 
@@ -73,11 +74,14 @@ class Adopting:
         return self._looked_at - 10 * PATIENCE_SECONDS if missing(self._seen, jobs) else None
 
     def _numbers_of(self, jobs: Sequence[SlurmJob]) -> dict[JobId, list[int]]:
-        """Of those that run, and that Slurm lets us measure: our own, or all as root."""
+        """Of those that run."""
         found: dict[JobId, list[int]] = {}
+        self._shut = set()
         for job in jobs:
-            if job.begun and (self._is_root or job.user == self._me) and not self._reading.is_own(job):
+            if job.begun and not self._reading.is_own(job):
                 found.setdefault(id_of(job), []).append(job.id)
+                if not self._is_root and job.user != self._me:
+                    self._shut.add(id_of(job))
         return found
 
     def _with_reason(self, event: Event) -> Event:
@@ -121,8 +125,12 @@ class Adopting:
         self._stops[job] = because
 
     def numbers(self, job: JobId) -> tuple[int, ...]:
-        """Under which Slurm measures it, if it lets us see that."""
+        """Under which Slurm runs it."""
         return tuple(self._numbers.get(job, ()))
+
+    def is_measured(self, job: JobId) -> bool:
+        """Whether Slurm lets us see what it measures of it: of our own, or of all as root."""
+        return job not in self._shut
 
     def waits_because(self, job: JobId) -> str | None:
         told = self._seen.jobs.get(job)

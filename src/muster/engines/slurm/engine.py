@@ -147,7 +147,7 @@ class SlurmEngine:
         return 1 if life is None or life.job is None else life.job.gang.size
 
     def numbers(self, attempts: Sequence[Key]) -> dict[Key, tuple[int, ...]]:
-        """Under which Slurm knows them, of those that it lets us measure."""
+        """Under which Slurm knows them, of those that it has begun."""
         with self._books.lock:
             found = ((key, self._numbers_of(key)) for key in attempts)
             return {key: numbers for key, numbers in found if numbers}
@@ -157,6 +157,10 @@ class SlurmEngine:
         if life is None:
             return self._adopting.numbers(key[0])
         return () if life.id is None else (life.id,)
+
+    def is_measured(self, key: Key) -> bool:
+        """Whether Slurm lets us see what it measures of an attempt."""
+        return key in self._books.lives or self._adopting.is_measured(key[0])
 
     def grants(self, job: Job) -> tuple[Grant, ...]:
         return (*_of_shape(job.gang.parts[0].shape), *_of_run(job))

@@ -34,6 +34,9 @@ class Attended(msgspec.Struct, frozen=True):
     parts: tuple[PartSeen, ...]
     devices: tuple[int, ...] = ()  # those that it holds, by number
     checkpoint_of: JobId | None = None  # in whose folder it saves; None: its own
+    nodes: tuple[str, ...] = ()  # on which it sits
+    device_nodes: tuple[str, ...] = ()  # of each of its devices, the node that it is in
+    since: float | None = None  # when it began
 
 
 class Readings(msgspec.Struct, frozen=True):
@@ -156,4 +159,4 @@ class Meters:
 
 
 def _without_figures(gpu: GpuReading) -> GpuReading:
-    return GpuReading(index=gpu.index, uuid=gpu.uuid, name=gpu.name)
+    return GpuReading(index=gpu.index, minor=gpu.minor, uuid=gpu.uuid, name=gpu.name)

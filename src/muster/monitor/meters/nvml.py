@@ -88,7 +88,8 @@ class GpuMeter:
             known = next((known for known in self._known.values() if known.uuid == uuid), None)
         if known is None:
             number = place if place not in self._known else max(self._known) + 1
-            known = GpuReading(index=number, uuid=uuid, name=library.text("nvmlDeviceGetName", handle))
+            name, minor = library.text("nvmlDeviceGetName", handle), "nvmlDeviceGetMinorNumber"
+            known = GpuReading(index=number, minor=library.number(minor, of=handle), uuid=uuid, name=name)
             self._known[number] = known
         return known
 

@@ -1,6 +1,6 @@
 """One look at the place, for whoever draws it: the page, the stream of its changes, the command line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from muster.home import Home
 from muster.layout.geometry import Box
@@ -59,13 +59,10 @@ class Seeing:
             speaks_from=metering.speaks_from(service.now()),
             marks=reviewing.marks(),
             findings=watching.findings,
-            lost=self._lost(metering.node),
+            lost=_lost(metering.readings()),
         )
 
-    def _lost(self, reading: NodeReading | None) -> frozenset[tuple[str, int]]:
-        """Devices that were there and no longer answer. Who reads them reads one node."""
-        nodes = self._service.fold.nodes
-        if reading is None or len(nodes) != 1:
-            return frozenset()
-        (name,) = nodes
-        return frozenset((name, gpu.index) for gpu in reading.gpus if gpu.lost)
+
+def _lost(readings: Mapping[str, NodeReading]) -> frozenset[tuple[str, int]]:
+    """Devices that were there and no longer answer."""
+    return frozenset((node, gpu.index) for node, read in readings.items() for gpu in read.gpus if gpu.lost)

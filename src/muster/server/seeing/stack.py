@@ -39,7 +39,7 @@ class Place(msgspec.Struct, frozen=True):
     nodes: Mapping[str, Node]
     running: Sequence[Running]
     used: Mapping[JobId, Used]
-    reading: NodeReading | None  # of the one node that there is
+    readings: Mapping[str, NodeReading]  # by node, where meters read it
 
 
 def bottom_of(place: Place, chosen: Sequence[Node], most_nodes: int) -> Layer:
@@ -84,7 +84,7 @@ def _over(layer: str, kind: str, name: str, below: list[Layer]) -> Layer:
 
 def _node(node: Node, running: Sequence[Running], place: Place) -> Layer:
     held = sum((held_on(node.name, one) for one in running), NOTHING)
-    reading = place.reading if len(place.nodes) == 1 else None
+    reading = place.readings.get(node.name)
     jobs = [_job(one, node.name, place) for one in running[:MOST_JOBS]]
     return Layer(
         layer="node",

@@ -108,8 +108,8 @@ class StackRoutes:
         service = self._service
         used = {one.job.id: said for one in running if (said := service.views.used(one)) is not None}
         metering = service.metering
-        reading = None if metering is None else metering.node
-        return Place(_HERE, dict(service.fold.nodes), running, used, reading)
+        readings = {} if metering is None else metering.readings()
+        return Place(_HERE, dict(service.fold.nodes), running, used, readings)
 
     def _named(self, place: Place) -> Place:
         """With the name that the layout gives the site."""

@@ -99,7 +99,7 @@ class Gathering:
             now=now,
             wall=service.wall(),
             consumers=consumers,
-            foreign=tuple(_foreign(next(iter(service.fold.nodes), ""), metering.node)),
+            foreign=tuple(one for node, read in metering.readings().items() for one in _foreign(node, read)),
             before={work: frozenset(jobs) for work, jobs in collected.before.items()},
             won=frozenset(collected.won),
         )
@@ -260,9 +260,9 @@ def _idle_since(unit: _Unit) -> float | None:
     return max(known) if known and len(known) == len(unit.idle) else None
 
 
-def _foreign(node: str, reading: NodeReading | None) -> Iterator[Foreign]:
+def _foreign(node: str, reading: NodeReading) -> Iterator[Foreign]:
     by_user: dict[str | None, list[tuple[int, int, int | None]]] = {}
-    for gpu in () if reading is None else reading.gpus:
+    for gpu in reading.gpus:
         for process in gpu.foreign or ():
             by_user.setdefault(process.user, []).append((gpu.index, process.pid, process.memory_bytes))
     for user, some in by_user.items():
