@@ -26,7 +26,7 @@ _A_YEAR_SECONDS = 365 * DAY
 _MOST_PARTS = 10_000  # of what a waiting job asks for: each is looked at
 
 
-class Unit(msgspec.Struct, frozen=True):
+class Unit(msgspec.Struct, frozen=True, gc=False):
     """What Muster takes for one job: a record, or those of a heterogeneous job, the leader first."""
 
     id: JobId

@@ -1,5 +1,5 @@
 """What was read from Slurm, as values. Unknown is None (a text that is not there is empty); bytes and
-seconds.
+seconds. They hold nothing but such values, so nobody need look for cycles among thousands of them (``gc``).
 
 ``start_at`` and ``end_at`` of a job are Slurm's own and mean what its state lets them mean: of a job
 that waits they are expectations, of one that was cancelled before it began both are the moment of that.
@@ -17,14 +17,14 @@ ENDS = frozenset(
 BEGUN = ENDS | {"RUNNING", "SUSPENDED"}
 
 
-class Exit(msgspec.Struct, frozen=True):
+class Exit(msgspec.Struct, frozen=True, gc=False):
     """How a script ended: with a code, or by a signal. Slurm counts out of memory as signal 125."""
 
     code: int = 0
     signal: int = 0
 
 
-class Tres(msgspec.Struct, frozen=True):
+class Tres(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """Resources as Slurm counts them; ``amounts`` has every one by its name."""
 
     cpus: int | None = None
@@ -35,7 +35,7 @@ class Tres(msgspec.Struct, frozen=True):
     amounts: tuple[tuple[str, int], ...] = ()
 
 
-class Gpus(msgspec.Struct, frozen=True):
+class Gpus(msgspec.Struct, frozen=True, gc=False):
     """GPUs of one type. ``indices`` are their numbers on the node; None: not said."""
 
     type: str
@@ -43,7 +43,7 @@ class Gpus(msgspec.Struct, frozen=True):
     indices: tuple[int, ...] | None = None
 
 
-class SlurmSeat(msgspec.Struct, frozen=True):
+class SlurmSeat(msgspec.Struct, frozen=True, gc=False):
     """What a job holds on one node."""
 
     node: str
@@ -52,7 +52,7 @@ class SlurmSeat(msgspec.Struct, frozen=True):
     gpus: tuple[Gpus, ...] | None = None
 
 
-class SlurmJob(msgspec.Struct, frozen=True):
+class SlurmJob(msgspec.Struct, frozen=True, gc=False):
     """A record of the queue: a job, a task of an array, or all tasks that still wait (``array_tasks``)."""
 
     id: int
@@ -122,7 +122,7 @@ class SlurmJob(msgspec.Struct, frozen=True):
         return self.start_at if "PENDING" in self.states or "SPECIAL_EXIT" in self.states else None
 
 
-class SlurmNode(msgspec.Struct, frozen=True):
+class SlurmNode(msgspec.Struct, frozen=True, gc=False):
     """A node. A list that groups nodes tells of many only what they have in common: the rest is None."""
 
     name: str
@@ -178,7 +178,7 @@ class SlurmReservation(msgspec.Struct, frozen=True):
     flags: tuple[str, ...] = ()
 
 
-class SlurmAttempt(msgspec.Struct, frozen=True):
+class SlurmAttempt(msgspec.Struct, frozen=True, gc=False):
     """One record of accounting: a requeued job has one for each try, under the same id."""
 
     job: int

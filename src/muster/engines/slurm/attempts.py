@@ -44,7 +44,7 @@ def _order(attempt: SlurmAttempt) -> tuple[float, int]:
 def read_attempts(answer: bytes, notices: Notices, *, stderr: str = "") -> tuple[SlurmAttempt, ...]:
     found = decode_attempts(answer, notices, stderr=stderr)
     reader = Reader(notices, "sacct")
-    return tuple(_attempt(record, reader) for record in found.records)
+    return tuple(_attempt(record, reader) for record in found)
 
 
 def _attempt(record: WireAttempt, read: Reader) -> SlurmAttempt:

@@ -25,7 +25,7 @@ from muster.model.events import Event, Seated, Started
 from muster.model.job import Job, JobId
 
 _FIRST = (Seated, Started)  # of two facts of one second
-_AT_ONCE = 2000  # facts in one answer: a turn must not take long
+_AT_ONCE = 500  # facts in one answer: whoever asks something meanwhile waits no longer than for these
 
 
 class Books:

@@ -36,7 +36,8 @@ _NODE = re.compile(r"[\w.-]{1,100}")
 _VERBS = frozenset(("hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold"))
 _SIGNAL = re.compile(r"[A-Z0-9]{1,10}", re.ASCII)
 _OURS = ("HOME", "USER", "LOGNAME", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR")
-PASSED_ON = (*_OURS, "LC_ALL", "TZ")
+_SET = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_JSON": "compact"}  # 22.05 does not know the last
+PASSED_ON = (*_OURS, *_SET)
 """What commands, and batch jobs before their script, find in their environment beside PATH and SLURM_CONF."""
 Word = TypeVar("Word")
 
@@ -127,7 +128,7 @@ class Slurm(Protocol):
 def environment(conf: str | None) -> dict[str, str]:
     """What is passed on of our own: little, and in a locale and zone that answers can be read in."""
     kept = {name: os.environ[name] for name in ("PATH", *_OURS) if name in os.environ}
-    return {**kept, "LC_ALL": "C.UTF-8", "TZ": "UTC", **({"SLURM_CONF": conf} if conf else {})}
+    return {**kept, **_SET, **({"SLURM_CONF": conf} if conf else {})}
 
 
 def batches(words: Iterable[Word]) -> Iterator[list[Word]]:

@@ -80,6 +80,7 @@ class Commands:
         ``read_only``: whatever would change something is refused here, whoever asks for it.
         """
         self.notices = notices or Notices()
+        self._queue = jobs.Queue(self.notices)
         self.read_only = read_only
         self._kept_open = kept_open
         self._limit_seconds = limit_seconds
@@ -105,7 +106,7 @@ class Commands:
     def jobs(self) -> tuple[SlurmJob, ...]:
         """The whole queue, with those that ended lately. 22.05 would ignore any filter."""
         done = self._asked("squeue", "--json", "--all", "--states=all")
-        return jobs.read_jobs(done.stdout, self.notices, stderr=done.stderr)
+        return self._queue.read(done.stdout, stderr=done.stderr)
 
     def nodes(self) -> tuple[SlurmNode, ...]:
         """All nodes: a question about one can be answered from what was true before."""

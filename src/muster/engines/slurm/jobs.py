@@ -1,7 +1,10 @@
-"""``squeue --json`` → jobs."""
+"""``squeue --json`` → jobs.
+
+Between two looks most jobs say the same, letter for letter. Of each record its hash is kept, and one that was
+read before is not read again: what is made of it is the same value, too.
+"""
 
 import math
-from functools import lru_cache
 
 import msgspec
 
@@ -10,12 +13,14 @@ from muster.engines.slurm.answers import Gpus, SlurmJob, SlurmSeat, Tres
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.tres import read_gres, read_tres
 from muster.engines.slurm.values import Reader
-from muster.engines.slurm.versions import Version, chain
-from muster.engines.slurm.wire import WireJob, decode_jobs
+from muster.engines.slurm.versions import Lift, Version, chain
+from muster.engines.slurm.wire import WireJob, decode_job, split_jobs
 from muster.model.errors import BadInput
 from muster.model.units import MIB, MINUTE
 
 LIFTS = ((Version(24, 11), lift2205.lift_job), (Version(26, 5), lift2411.lift_job))
+LIFTS_OF_SEATS = ((Version(24, 11), lift2205.lift_resources),)
+"""Apart, since few need them: it is work to count cores."""
 
 
 class _Count(msgspec.Struct, frozen=True, gc=False):
@@ -43,67 +48,97 @@ _NOTHING = b"null"
 
 def read_jobs(answer: bytes, notices: Notices, *, stderr: str = "") -> tuple[SlurmJob, ...]:
     """All jobs of an answer, or a ``SlurmError``: a broken answer says nothing about any."""
-    found = decode_jobs(answer, notices, stderr=stderr)
-    lifts = chain(found.version, LIFTS)
-    reader = Reader(notices, "squeue")
-    jobs = []
-    for job in found.records:
-        for lift in lifts:
+    return Queue(notices).read(answer, stderr=stderr)
+
+
+class Queue:
+    """Reads one answer after the other."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._version: Version | None = None
+        self._known: dict[int, SlurmJob] = {}  # those of the last answer, by the hash of what was written
+
+    def read(self, answer: bytes, *, stderr: str = "") -> tuple[SlurmJob, ...]:
+        """As ``read_jobs``. A hash has 64 bits: that two records share one is not to be lived to see."""
+        found = split_jobs(answer, self._notices, stderr=stderr)
+        before = self._known if found.version == self._version else {}
+        record = _Record(found.version, Reader(self._notices, "squeue"))
+        known: dict[int, SlurmJob] = {}
+        jobs = []
+        for raw in found.records:
+            said = bytes(raw)
+            mark = hash(said)
+            known[mark] = job = before.get(mark) or record.read(said)
+            jobs.append(job)
+        self._version, self._known = found.version, known
+        return tuple(jobs)
+
+
+class _Record:
+    """How a record of one version is read."""
+
+    def __init__(self, version: Version, read: Reader) -> None:
+        self._lifts, self._lifts_of_seats = chain(version, LIFTS), chain(version, LIFTS_OF_SEATS)
+        self._read = read
+
+    def read(self, said: bytes) -> SlurmJob:
+        job = decode_job(said)
+        for lift in self._lifts:
             lift(job)
-        jobs.append(_job(job, reader))
-    return tuple(jobs)
+        return _job(job, self._read, self._lifts_of_seats)
 
 
-def _job(job: WireJob, read: Reader) -> SlurmJob:
+def _job(job: WireJob, read: Reader, lifts_of_seats: tuple[Lift, ...]) -> SlurmJob:
     text, instant, some = read.text, read.instant, read.some
     given = tres(text(job.tres_alloc_str), read)
     nodes = text(job.nodes)
     array, het = some(job.array_job_id), some(job.het_job_id)
-    return SlurmJob(
-        id=job.job_id,
-        states=read.words(job.job_state),
-        name=text(job.name),
-        user=text(job.user_name),
-        uid=read.whole(job.user_id),
-        account=text(job.account),
-        partition=text(job.partition),
-        qos=text(job.qos),
-        reason=text(job.state_reason),
-        detail=text(job.state_description),
-        array_id=array,
-        array_task=read.whole(job.array_task_id) if array else None,
-        array_tasks=text(job.array_task_string),
-        het_id=het,
-        het_offset=read.whole(job.het_job_offset) if het else None,
-        submitted_at=instant(job.submit_time),
-        eligible_at=instant(job.eligible_time),
-        start_at=instant(job.start_time),
-        end_at=instant(job.end_time),
-        suspended_at=instant(job.suspend_time),
-        preempted_at=instant(job.preempt_time),
-        time_limit_seconds=minutes(job.time_limit, read),
-        nodes=nodes,
-        node_count=read.whole(job.node_count),
-        required_nodes=text(job.required_nodes),
-        scheduled_nodes=text(job.scheduled_nodes),
-        batch_host=text(job.batch_host),
-        asked=tres(text(job.tres_req_str), read),
-        given=given,
-        seats=_seats(job, nodes, given, read) if nodes else (),
-        exit=read.exit(job.exit_code),
-        derived_exit=read.exit(job.derived_exit_code),
-        restarts=read.whole(job.restart_cnt),
-        requeues=read.truth(job.requeue),
-        priority=read.number(job.priority),
-        comment=text(job.comment),
-        admin_comment=text(job.admin_comment),
-        extra=text(job.extra),
-        wckey=text(job.wckey),
-        dependency=text(job.dependency),
-        reservation=text(job.resv_name),
-        features=text(job.features),
-        output=text(job.stdout_expanded),
-        folder=text(job.current_working_directory),
+    return SlurmJob(  # in the order of its fields: to name them all takes as long as to read ten
+        job.job_id,
+        read.words(job.job_state),
+        text(job.name),
+        text(job.user_name),
+        read.whole(job.user_id),
+        text(job.account),
+        text(job.partition),
+        text(job.qos),
+        text(job.state_reason),
+        text(job.state_description),
+        array,
+        read.whole(job.array_task_id) if array else None,
+        text(job.array_task_string),
+        het,
+        read.whole(job.het_job_offset) if het else None,
+        instant(job.submit_time),
+        instant(job.eligible_time),
+        instant(job.start_time),
+        instant(job.end_time),
+        instant(job.suspend_time),
+        instant(job.preempt_time),
+        minutes(job.time_limit, read),
+        nodes,
+        read.whole(job.node_count),
+        text(job.required_nodes),
+        text(job.scheduled_nodes),
+        text(job.batch_host),
+        tres(text(job.tres_req_str), read),
+        given,
+        _seats(job, nodes, given, read, lifts_of_seats) if nodes else (),
+        read.exit(job.exit_code),
+        read.exit(job.derived_exit_code),
+        read.whole(job.restart_cnt),
+        read.truth(job.requeue),
+        read.number(job.priority),
+        text(job.comment),
+        text(job.admin_comment),
+        text(job.extra),
+        text(job.wckey),
+        text(job.dependency),
+        text(job.resv_name),
+        text(job.features),
+        text(job.stdout_expanded),
+        text(job.current_working_directory),
     )
 
 
@@ -124,33 +159,33 @@ def tres(text: str, read: Reader) -> Tres | None:
 # --- What it holds on each node --------------------------------------------------------------------
 
 
-def _seats(job: WireJob, nodes: str, given: Tres | None, read: Reader) -> tuple[SlurmSeat, ...]:
+Held = tuple[int | None, int | None]  # cpus and bytes
+
+
+def _seats(
+    job: WireJob, nodes: str, given: Tres | None, read: Reader, lifts: tuple[Lift, ...]
+) -> tuple[SlurmSeat, ...]:
     try:
         names = hostlist.unfolded(nodes)
     except BadInput:
         read.odd(nodes)
         return ()
-    held = _held(job, read)
     gpus = _gpus(job, len(names), given, read)
-    if len(names) == 1:
-        cpus, memory = held.get(names[0]) or (
-            given.cpus if given else None,
-            given.memory_bytes if given else None,
-        )
-        return (_seat(names[0], cpus, memory, gpus[0] if gpus is not None else None),)
+    in_all = (given.cpus, given.memory_bytes) if given else (None, None)
+    if len(names) == 1 and None not in in_all:  # then nobody need count cores
+        return (SlurmSeat(names[0], *in_all, gpus[0] if gpus is not None else None),)
+    for lift in lifts:
+        lift(job)
+    held = _held(job, read)
+    otherwise = in_all if len(names) == 1 else (None, None)
     return tuple(
-        _seat(name, *held.get(name, (None, None)), gpus[place] if gpus is not None else None)
+        SlurmSeat(name, *held.get(name, otherwise), gpus[place] if gpus is not None else None)
         for place, name in enumerate(names)
     )
 
 
-@lru_cache(maxsize=16384)  # jobs of one kind on one node are many
-def _seat(node: str, cpus: int | None, memory_bytes: int | None, gpus: tuple[Gpus, ...] | None) -> SlurmSeat:
-    return SlurmSeat(node, cpus, memory_bytes, gpus)
-
-
-def _held(job: WireJob, read: Reader) -> dict[str, tuple[int | None, int | None]]:
-    """Node → cpus and bytes."""
+def _held(job: WireJob, read: Reader) -> dict[str, Held]:
+    """By node."""
     if job.job_resources == _NOTHING:
         return {}
     try:

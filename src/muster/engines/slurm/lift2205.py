@@ -9,6 +9,8 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,11 +25,14 @@ _PATTERN = re.compile(r"%([0-9]{0,2})([a-zA-Z%])")
 def lift_job(job: WireJob) -> None:
     if isinstance(job.job_state, str):
         job.job_state = [job.job_state]
-    job.exit_code = _exit(job.exit_code)
-    job.derived_exit_code = _exit(job.derived_exit_code)
+    job.exit_code = _exit(bytes(job.exit_code))
+    job.derived_exit_code = _exit(bytes(job.derived_exit_code))
     if job.time_limit is None and isinstance(job.end_time, int) and job.end_time > _LAST_INSTANT:
         job.time_limit = {"set": False, "infinite": True, "number": 0}
     job.standard_output = _expanded(job)
+
+
+def lift_resources(job: WireJob) -> None:
     if job.job_resources != _NOTHING:
         job.job_resources = _resources(job)
 
@@ -40,11 +45,11 @@ def lift_node(node: WireNode) -> None:
     node.version = node.version or node.slurmd_version
 
 
-def _exit(status: msgspec.Raw) -> msgspec.Raw:
+@lru_cache(maxsize=1024)
+def _exit(said: bytes) -> msgspec.Raw:
     """A wait status: the code in the second byte, the signal below the core-dump bit of the first."""
-    said = bytes(status)
     if not said.isdigit():
-        return status
+        return msgspec.Raw(said)
     return msgspec.Raw(b'{"return_code":%d,"signal":{"id":%d}}' % (int(said) >> 8 & 0xFF, int(said) & 0x7F))
 
 
@@ -53,17 +58,20 @@ def _expanded(job: WireJob) -> Any:
     path = job.standard_output
     if not isinstance(path, str) or "%" not in path:
         return path
-    known = {
-        "j": str(job.job_id),
-        "A": str(job.array_job_id or job.job_id),
-        "a": "" if job.array_task_id is None else str(job.array_task_id),
-        "x": str(job.name),
-        "u": str(job.user_name),
-        "%": "%",
-    }
-    if any(letter not in known for _, letter in _PATTERN.findall(path)):
+    try:
+        return _PATTERN.sub(lambda found: _FILLS[found[2]](job).rjust(int(found[1] or 0), "0"), path)
+    except KeyError:
         return ""
-    return _PATTERN.sub(lambda found: known[found[2]].rjust(int(found[1] or 0), "0"), path)
+
+
+_FILLS: dict[str, Callable[[WireJob], str]] = {
+    "j": lambda job: str(job.job_id),
+    "A": lambda job: str(job.array_job_id or job.job_id),
+    "a": lambda job: "" if job.array_task_id is None else str(job.array_task_id),
+    "x": lambda job: str(job.name),
+    "u": lambda job: str(job.user_name),
+    "%": lambda _: "%",
+}
 
 
 class _Node(msgspec.Struct, gc=False):

@@ -87,7 +87,7 @@ class Moves:
             told = self._ends(unit, standing, told)
         else:
             told = self._sits(unit, state, told)
-        return msgspec.structs.replace(told, mark=mark, missing_since=None)
+        return Told(told.state, told.attempt, told.at, mark)  # whoever is listed is not missing
 
     def _say_if_back(self, unit: Unit, state: State) -> None:
         if state is not State.ENDED and not _completing(unit):
@@ -127,7 +127,7 @@ class Moves:
         if told.state is State.STARTING:
             begun = max(told.at or at, self.ours(unit.lead.started_at, at))
             self.events.append(Started(begun, one, attempt))
-            told = msgspec.structs.replace(told, state=State.RUNNING)
+            told = Told(State.RUNNING, attempt, told.at, told.mark, told.missing_since)
         if state is State.SUSPENDED and told.state is State.RUNNING:
             self.events.append(Suspended(at, one, attempt, _SUSPENDED))
         elif state is State.RUNNING and told.state is State.SUSPENDED:

@@ -15,11 +15,11 @@ _LOAD_UNIT = 100  # loads are told in hundredths
 
 
 def read_nodes(answer: bytes, notices: Notices, *, stderr: str = "") -> tuple[SlurmNode, ...]:
-    found = decode_nodes(answer, notices, stderr=stderr)
-    lifts = chain(found.version, LIFTS)
+    version, found = decode_nodes(answer, notices, stderr=stderr)
+    lifts = chain(version, LIFTS)
     reader = Reader(notices, "sinfo")
     nodes = []
-    for node in found.records:
+    for node in found:
         for lift in lifts:
             lift(node)
         nodes.append(_node(node, reader))

@@ -73,6 +73,7 @@ class Rest:
     def __init__(self, line: Line, commands: Commands) -> None:
         self._line, self._commands = line, commands
         self.notices, self.read_only = commands.notices, commands.read_only
+        self._queue = jobs.Queue(self.notices)
         self._found: Api | None = None
 
     @property
@@ -101,7 +102,7 @@ class Rest:
     # --- Questions ---
 
     def jobs(self) -> tuple[SlurmJob, ...]:
-        return jobs.read_jobs(self._asked("/slurm/jobs"), self.notices)
+        return self._queue.read(self._asked("/slurm/jobs"))
 
     def nodes(self) -> tuple[SlurmNode, ...]:
         return nodes.read_nodes(self._asked("/slurm/nodes"), self.notices)

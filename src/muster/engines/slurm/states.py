@@ -6,6 +6,8 @@ is not in the tables makes the whole unknown (``state`` None): nothing follows f
 reported once.
 """
 
+from functools import lru_cache
+
 import msgspec
 
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmNode
@@ -123,10 +125,17 @@ def attempt_standing(attempt: SlurmAttempt, notices: Notices) -> Standing:
 
 
 def _standing(words: tuple[str, ...], notices: Notices) -> Standing:
+    found = _meaning(words)
+    if found.unknown or not words:
+        for word in found.unknown or ("",):
+            notices.note("state", word, "answer")
+    return found
+
+
+@lru_cache(maxsize=1024)  # many jobs, few states
+def _meaning(words: tuple[str, ...]) -> Standing:
     unknown = tuple([word for word in words if word not in STATES and word not in FLAGS])
     if unknown or not words:
-        for word in unknown or ("",):
-            notices.note("state", word, "answer")
         return Standing(None, unknown=unknown)
     said = [word for word in FLAGS if word in words] if len(words) > 1 or words[0] in FLAGS else []
     base = next((word for word in words if word in STATES), None)

@@ -39,6 +39,8 @@ class Reader:
             if value.get("set") is False:
                 return None
             value = value.get("number")
+        if type(value) is int and value < _NO_VALUE_32:  # as nearly all are
+            return value
         if type(value) is int or type(value) is float:
             if value in _NOT_SAID or value != value:
                 return None
@@ -48,6 +50,8 @@ class Reader:
         return None
 
     def whole(self, value: object) -> int | None:
+        if type(value) is int and 0 <= value < _NO_VALUE_32:
+            return value
         number = self.number(value)
         return None if number is None or not 0 <= number < math.inf else int(number)
 
@@ -56,8 +60,13 @@ class Reader:
         return self.whole(value) or None
 
     def instant(self, value: object) -> float | None:
-        if type(value) is dict and value.get("set") is not True:
-            return None
+        if type(value) is dict:
+            if value.get("set") is not True:
+                return None
+            if value.get("infinite") is not True:
+                value = value.get("number")
+        if type(value) is int:  # Slurm's marks are later than the last
+            return float(value) if 0 < value < _LAST_INSTANT else None
         number = self.number(value)
         return float(number) if number is not None and 0 < number < _LAST_INSTANT else None
 

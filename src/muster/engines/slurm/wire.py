@@ -1,13 +1,12 @@
 """An answer's bytes → the parts of it that Muster uses, in the names of the newest version.
 
 Only those fields are decoded: an answer of ten thousand jobs has a hundred megabytes, most of it is
-passed over. Nothing is demanded of a field but to be JSON, as what it holds differs by version; only an
-id must be one. An answer that breaks off anywhere is no answer.
+passed over. First the answer is taken apart into its records, which finds one that breaks off anywhere (it
+is no answer); then whoever reads decodes those that it has not read before. Nothing is demanded of a field
+but to be JSON, as what it holds differs by version; only an id must be one.
 """
 
-import json
-import re
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -120,80 +119,78 @@ class WireAttempt(msgspec.Struct, gc=False):
 
 
 class _Jobs(msgspec.Struct):
-    jobs: list[WireJob] | None = None
+    jobs: list[msgspec.Raw] | None = None
     meta: Any = None
     errors: Any = None
 
 
 class _Nodes(msgspec.Struct):
-    nodes: list[WireNode] | None = None
+    nodes: list[msgspec.Raw] | None = None
     sinfo: list[dict[str, Any]] | None = None
     meta: Any = None
     errors: Any = None
 
 
-class _Attempts(msgspec.Struct):
-    jobs: list[WireAttempt] | None = None
-    meta: Any = None
-    errors: Any = None
-
-
-Record = TypeVar("Record")
-
-
-class Answer(msgspec.Struct, Generic[Record]):
-    """The records of an answer, and the version that they are from."""
+class Answer(msgspec.Struct):
+    """The records of an answer, each still as it was written, and the version that they are from."""
 
     version: Version
-    records: list[Record]
+    records: list[msgspec.Raw]
 
 
 _JOBS = msgspec.json.Decoder(_Jobs)
 _NODES = msgspec.json.Decoder(_Nodes)
-_ATTEMPTS = msgspec.json.Decoder(_Attempts)
-_RECORDS = re.compile(rb'"(?:jobs|nodes)"\s*:\s*\[\s*(?=\{)')
-_MOST_OF_A_RECORD = 1 << 20  # bytes: a job on a thousand nodes is told in less
-Whole = TypeVar("Whole", _Jobs, _Nodes, _Attempts)
+_JOB = msgspec.json.Decoder(WireJob)
+_NODE = msgspec.json.Decoder(WireNode)
+_ATTEMPT = msgspec.json.Decoder(WireAttempt)
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+Decoded = TypeVar("Decoded")
 
 
-def decode_jobs(answer: bytes, notices: Notices, *, stderr: str = "") -> Answer[WireJob]:
+def split_jobs(answer: bytes, notices: Notices, *, stderr: str = "") -> Answer:
+    """Of squeue; ``decode_job`` reads one."""
     whole = _decoded(_JOBS, answer, "squeue")
-    return _answer(whole, whole.jobs, "squeue", answer, notices, stderr)
+    return _answer(whole, whole.jobs, "squeue", notices, stderr)
 
 
-def decode_attempts(answer: bytes, notices: Notices, *, stderr: str = "") -> Answer[WireAttempt]:
-    whole = _decoded(_ATTEMPTS, answer, "sacct")
-    return _answer(whole, whole.jobs, "sacct", answer, notices, stderr)
+def decode_job(record: bytes) -> WireJob:
+    return _decoded(_JOB, record, "squeue")
 
 
-def decode_nodes(answer: bytes, notices: Notices, *, stderr: str = "") -> Answer[WireNode]:
+def decode_attempts(answer: bytes, notices: Notices, *, stderr: str = "") -> list[WireAttempt]:
+    whole = _decoded(_JOBS, answer, "sacct")
+    found = _answer(whole, whole.jobs, "sacct", notices, stderr)
+    return [_decoded(_ATTEMPT, bytes(record), "sacct") for record in found.records]
+
+
+def decode_nodes(answer: bytes, notices: Notices, *, stderr: str = "") -> tuple[Version, list[WireNode]]:
     """Of either shape: where nodes are grouped, each gets the record that its group implies."""
     whole = _decoded(_NODES, answer, "sinfo")
-    nodes = whole.nodes
-    if nodes is None and whole.sinfo is not None:
-        nodes = _by_node(whole.sinfo)
-    return _answer(whole, nodes, "sinfo", answer, notices, stderr)
+    if whole.nodes is None and whole.sinfo is not None:
+        return _answer(whole, [], "sinfo", notices, stderr).version, _by_node(whole.sinfo)
+    found = _answer(whole, whole.nodes, "sinfo", notices, stderr)
+    return found.version, [_decoded(_NODE, bytes(record), "sinfo") for record in found.records]
 
 
-def _decoded(decoder: msgspec.json.Decoder[Whole], answer: bytes, command: str) -> Whole:
+def _decoded(decoder: msgspec.json.Decoder[Decoded], said: bytes, command: str) -> Decoded:
     try:
-        return decoder.decode(answer)
+        return decoder.decode(said)
     except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
-        mended = _as_unicode(answer)
+        mended = _as_unicode(said)
         if mended is None:
-            raise _broken(command, answer, wrong) from None
+            raise _broken(command, said, wrong) from None
     try:
         return decoder.decode(mended)
     except msgspec.DecodeError as wrong:
-        raise _broken(command, answer, wrong) from None
+        raise _broken(command, said, wrong) from None
 
 
-def _as_unicode(answer: bytes) -> bytes | None:
+def _as_unicode(said: bytes) -> bytes | None:
     """A job's name may be any bytes: one bad name must not hide all jobs. None: that is not what is wrong."""
     try:
-        answer.decode()
+        said.decode()
     except UnicodeDecodeError:
-        return answer.decode(errors="replace").encode()
+        return said.decode(errors="replace").encode()
     return None
 
 
@@ -206,13 +203,8 @@ def _broken(command: str, answer: bytes, wrong: Exception) -> BadAnswer:
 
 
 def _answer(
-    whole: _Jobs | _Nodes | _Attempts,
-    records: list[Record] | None,
-    command: str,
-    answer: bytes,
-    notices: Notices,
-    stderr: str,
-) -> Answer[Record]:
+    whole: _Jobs | _Nodes, records: list[msgspec.Raw] | None, command: str, notices: Notices, stderr: str
+) -> Answer:
     if whole.errors:  # 22.05 exits 0 and answers an empty list when the controller is down
         raise fault(command, 0, _error_words(whole.errors), stderr)
     if records is None:
@@ -220,7 +212,7 @@ def _answer(
     version = of_meta(whole.meta, command)
     check_known(version, notices)
     if records and notices.first("keys", f"{command} {version}"):
-        _check_keys(command, answer, notices)
+        _check_keys(command, bytes(records[0]), notices)
     return Answer(version, records)
 
 
@@ -231,17 +223,9 @@ def _error_words(errors: object) -> str:
         return str(errors)
 
 
-def _check_keys(command: str, answer: bytes, notices: Notices) -> None:
+def _check_keys(command: str, record: bytes, notices: Notices) -> None:
     """Once for each command and version: the records of an answer all have the same keys."""
-    found = _RECORDS.search(answer)
-    if found is None:
-        return
-    text = answer[found.end() : found.end() + _MOST_OF_A_RECORD].decode(errors="replace")
-    try:
-        record, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        return
-    for key in record:
+    for key in _decoded(_KEYS, record, command):
         if key not in KNOWN_KEYS[command]:
             notices.note("key", key, command)
 
