@@ -382,6 +382,33 @@ async def test_an_effort_that_is_extended_goes_on() -> None:
 
 
 @lived
+async def test_a_job_that_joins_an_effort_spends_of_its_budget_from_where_it_last_started() -> None:
+    place = Place()
+    place.open("eval", budget="2 GPUh")
+    place.submit("1", adopted="slurm")
+    place.run("1")
+    await asyncio.sleep(HOUR)
+    assert place.budgets.view(of_effort("eval")).spent == 0  # type: ignore[union-attr]
+    place.note(Amended(place.now(), "1", Charter(owner="bea"), "bea", effort="eval"))
+    assert place.budgets.view(of_effort("eval")).share == pytest.approx(0.5)  # type: ignore[union-attr]
+    assert place.fold.stewardship.tallies["eval"].living == 1
+    place.note(Exited(place.now(), "1", 1, Outcome.SUCCEEDED, 0))
+    assert place.fold.stewardship.tallies["eval"].living == 0
+    assert place.budgets.view(of_effort("eval")).share == pytest.approx(0.5)  # type: ignore[union-attr]
+    told = [entry.text for entry in place.fold.stewardship.stories["eval"]]
+    assert told[-2:] == ["job 1 : joined", "job 1 : succeeded"]
+
+
+@lived
+async def test_nobody_joins_an_effort_that_is_closed_or_none() -> None:
+    place = Place()
+    place.submit("1")
+    with pytest.raises(BadInput):
+        place.note(Amended(place.now(), "1", Charter(), "bea", effort="eval"))
+    assert place.fold.records["1"].waiting.job.effort is None  # type: ignore[union-attr]
+
+
+@lived
 async def test_an_effort_that_nobody_extends_is_closed_with_all_that_is_left_of_it() -> None:
     place = Place()
     place.open("eval", budget="1 GPUh")

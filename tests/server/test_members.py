@@ -45,10 +45,12 @@ def test_an_id_speaks_of_the_members_it_names_each_once() -> None:
     assert ids_in("12_[3,1-3]") == ["12_3", "12_1", "12_2"]
     assert ids_in("12_3") == ["12_3"]
     assert ids_in("12") == ["12"]
+    assert ids_in("s12-2") == ["s12-2"]
+    assert ids_in("s12-2_[1-2]") == ["s12-2_1", "s12-2_2"]
 
 
 @pytest.mark.parametrize(
-    "wrong", ["12_[3-1]", "12_[]", "12_[1-200000]", "12_[1-3", "[1-3]", "12_1-3", "12_[1,]"]
+    "wrong", ["12_[3-1]", "12_[]", "12_[1-200000]", "12_[1-3", "[1-3]", "12_1-3", "12_[1,]", "12-2", "s12-"]
 )
 def test_an_id_that_is_none_is_refused(wrong: str) -> None:
     with pytest.raises(BadInput):

@@ -188,6 +188,20 @@ def test_who_only_observes_changes_nothing_whatever_is_tried(cluster: Cluster, o
     assert _all_of(cluster) == before
 
 
+def test_teams_that_are_written_down_later_count_for_who_comes_later(
+    cluster: Cluster, governing: Server
+) -> None:
+    before = sbatch(cluster, user="games")
+    wait_for(governing, f"s{before}", "RUNNING")
+    said = governing.home.configuration.read_text()
+    governing.home.configuration.write_text(f'{said}\n[team.play]\nusers = ["games"]\n')
+    until(lambda: "play" in governing.muster("team").stdout, "the configuration to be read again")
+    after = sbatch(cluster, user="games")
+    wait_for(governing, f"s{after}", "RUNNING")
+    with governing.client() as client:
+        assert [client.job(f"s{one}")["team"] for one in (before, after)] == ["ml", "play"]
+
+
 # --- Answering for it ------------------------------------------------------------------------------
 
 
@@ -205,6 +219,34 @@ def test_a_job_is_adopted_with_a_purpose_and_somebody_who_answers_for_it(
     done = observing.muster("defend", f"s{job}", "--because", "it runs until Friday", "--until", "+3d")
     assert done.returncode == 0, done.stderr
     assert _kind(observing, f"s{job}") == "defended"
+
+
+def test_a_job_is_adopted_into_an_effort_that_it_spends_of(cluster: Cluster, observing: Server) -> None:
+    job, other = (sbatch(cluster, "--gres=gpu:1", user="games") for _ in range(2))
+    array = sbatch(cluster, "--array=1-2", user="games")
+    wait_for(observing, f"s{job}", "RUNNING")
+    assert "there is no effort 'night'" in observing.muster("adopt", f"s{job}", "--effort", "night").stderr
+    asked = ("--for", "Does the nightly model still beat the baseline?", "--budget", "10 GPUh")
+    for name in ("night", "day"):
+        assert observing.muster("effort", "new", name, *asked).returncode == os.EX_OK
+    me = _whoami(observing)
+    done = observing.muster("adopt", f"s{job}", f"s{array}", "--effort", "night")
+    assert f"is adopted; {me} answers for it." in done.stdout, done.stderr
+    with observing.client() as client:
+        views = [client.job(one) for one in (f"s{job}", f"s{array}_2", f"s{other}")]
+        assert [view["effort"] for view in views] == ["night", "night", None]
+        assert views[0]["purpose"] == "Does the nightly model still beat the baseline?"
+        until(lambda: client.effort("night")["spending"]["share"] > 0, "its budget to be spent of")
+        assert client.effort("day")["spending"]["share"] == 0
+    moved = observing.muster("adopt", f"s{job}", "--effort", "day")
+    assert f"job s{job} is part of effort night, and stays there" in moved.stderr
+    observing.muster("effort", "close", "day", "--lost", "--because", "nobody needs it")
+    assert "effort day is closed" in observing.muster("adopt", f"s{other}", "--effort", "day").stderr
+
+
+def _whoami(made: Server) -> str:
+    with made.client() as client:
+        return str(client.whoami()["name"])
 
 
 def _kind(made: Server, job: str) -> str:

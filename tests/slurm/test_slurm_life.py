@@ -77,11 +77,11 @@ def test_a_gang_over_two_nodes_has_its_ranks(lab: SlurmLab) -> None:
     assert len({text.split(",")[1] for text in logs}) == 1
 
 
-def test_a_gang_whose_part_fails_fails_as_a_whole(lab: SlurmLab) -> None:
-    job = lab.job("a", "test $RANK = 0 && exit 4; sleep 100", parts=2)
+def test_a_gang_whose_part_fails_fails_as_a_whole_with_its_code(lab: SlurmLab) -> None:
+    job = lab.job("a", "test $RANK = 1 && exit 4; sleep 100", parts=2)
     lab.start(job)
     exited = lab.exited(job)
-    assert exited.outcome is Outcome.FAILED
+    assert (exited.outcome, exited.exit_code) == (Outcome.FAILED, 4)
 
 
 def test_members_of_an_array_know_their_place(lab: SlurmLab) -> None:

@@ -19,9 +19,10 @@ _EXAMPLES = """
 muster adopt
 muster adopt s1234 --for "Does 8B beat the 3B baseline?" --success "val_acc >= 0.92"
 muster adopt s1234 s1235 --for "Nightly evaluation of the release" --until 2026-12-01 --owner ana
+muster adopt s1234 --effort llama-eval
 muster adopt --all --for "Sweep of learning rates for the paper" --budget 200GPUh
 """
-_OPTIONS = ("for", "success", "failure", "until", "budget", "owner")
+_OPTIONS = ("for", "success", "failure", "until", "budget", "owner", "effort")
 
 
 def define(parser: Parser) -> None:
@@ -35,6 +36,7 @@ def define(parser: Parser) -> None:
     add("--until", metavar="DATE", help="the date by which it ends, like 2026-12-01 or +7d")
     add("--budget", metavar="B", help="what it may cost in all, like '200 GPUh'")
     add("--owner", metavar="NAME", help="who answers for it")
+    add("--effort", metavar="NAME", help="the effort that it is part of, from now on")
 
 
 def run(given: Namespace) -> int:

@@ -11,6 +11,7 @@ from muster.engines.sim import Life, LiveEngine
 from muster.home import Home
 from muster.model.job import Job
 from muster.model.units import MINUTE
+from muster.server.config_tables import Config
 from muster.server.footing import Environment, Find, Reader
 
 _QUICKER = 15.0  # what is submitted while somebody watches is so much shorter than usual: they want to see
@@ -34,6 +35,9 @@ class SimFooting:
     def meters(self, home: Home, now: Callable[[], float]) -> Reader:  # noqa: ARG002
         assert self.live is not None, "the engine comes first"
         return SimMeters(self.live, lambda job: self.kind_of(job).habit, self._foreign)
+
+    def configure(self, home: Home, config: Config) -> None:
+        """A week is as it was."""
 
     def kind_of(self, job: Job) -> Kind:
         """By its id, if it is of the week; otherwise by its name."""

@@ -18,7 +18,7 @@ The life of an attempt, as the engine tells it:
   ordered. One that is stopped or evicted in the line is over without having started.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -142,8 +142,16 @@ class Known(msgspec.Struct, frozen=True):
 class Shared(Protocol):
     """A host that is not Muster's alone: it has a queue and users of its own, whose jobs are adopted."""
 
-    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node]) -> None:
-        """What was written down so far. Once, before anything else; facts are told from there on."""
+    def knows(
+        self,
+        jobs: Sequence[Known],
+        nodes: Sequence[Node],
+        used: Callable[[Collection[JobId]], Collection[JobId]],
+    ) -> None:
+        """What was written down so far. Once, before anything else; facts are told from there on.
+
+        ``used`` says which of some ids were ever given to a job or an array; it can be asked in any thread.
+        """
         ...
 
     def takes_jobs(self) -> str | None:

@@ -187,13 +187,14 @@ class Exited(Event, frozen=True):
 
 
 class Amended(Event, frozen=True):
-    """Somebody changed the charter of a job that has not ended."""
+    """Somebody changed the charter of a job that has not ended, or its effort."""
 
     job: JobId
     charter: Charter
     by: str
     because: str = ""
     time_limit_seconds: float | None = None  # another, or infinite; None: as it was
+    effort: str | None = None  # that it joins; None: as it was
 
 
 class Retried(Event, frozen=True):

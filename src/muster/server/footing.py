@@ -60,6 +60,10 @@ class Footing(Protocol):
 
     def meters(self, home: Home, now: Callable[[], float]) -> Reader: ...
 
+    def configure(self, home: Home, config: Config) -> None:
+        """The configuration is another. What an engine was started with stays."""
+        ...
+
 
 def settle(home: Home, engine: str, fold: Fold) -> None:
     """Jobs stay where they run: one engine knows nothing of another's, and would start them a second time."""
@@ -91,6 +95,9 @@ class LocalFooting:
 
     def meters(self, home: Home, now: Callable[[], float]) -> Reader:
         return Meters(home.path, now=now)
+
+    def configure(self, home: Home, config: Config) -> None:
+        """All of it was needed at the start."""
 
     def _node(self, home: Home) -> Node | None:
         """The machine as the configuration and the layout have it; None: as it is found."""

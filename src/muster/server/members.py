@@ -17,7 +17,8 @@ from muster.server.service import Service
 from muster.store.records import Record
 
 _SPAN = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
-_ID = re.compile(rf"s?[0-9]{{1,15}}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
+_WHOLE = r"(?:[0-9]{1,15}|s[0-9]{1,15}(?:-[0-9]{1,9})?)"  # s12-2: the second that Slurm calls 12
+_ID = re.compile(rf"{_WHOLE}(?:_(?:[0-9]{{1,9}}|\[{_SPAN}(?:,{_SPAN})*\]))?")
 _MOST_MEMBERS = 100_000  # that an id may speak of
 
 

@@ -267,6 +267,10 @@ class _Server:
         except MusterError as error:
             log.warning("%s; the configuration before stays in force", error)
             return
+        try:
+            self._footing.configure(self._home, config)
+        except MusterError as error:
+            log.warning("%s; where nodes stand is as it was", error)
         self._config = self._commands.config = self._place.config = config
         self._service.directory = self._directory()
         self._watching.rules = config.findings

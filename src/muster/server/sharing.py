@@ -1,12 +1,13 @@
 """A host that is shared: jobs of others are there, which Muster has adopted and did not start."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from muster.engines.base import Host, Known, Shared
 from muster.model.job import Job, JobId
 from muster.model.snapshot import Running, Waiting
 from muster.model.state import State
 from muster.store.fold import Fold
+from muster.store.journal import Journal
 from muster.store.records import Record
 
 
@@ -14,6 +15,7 @@ class Sharing:
     """Whose a job is, and whether it may be ended from here."""
 
     fold: Fold
+    journal: Journal
 
     def __init__(self, engine: Host) -> None:
         super().__init__()
@@ -51,7 +53,13 @@ class Sharing:
 
     def _tell_host_what_is_known(self) -> None:
         if self.shared is not None:
-            self.shared.knows(self._adopted(), list(self.fold.nodes.values()))
+            self.shared.knows(self._adopted(), list(self.fold.nodes.values()), self._used)
+
+    def _used(self, ids: Collection[JobId]) -> set[JobId]:
+        """Asked in a thread of the engine's: what it finds at once, of what was ever told."""
+        records, arrays = self.fold.records, self.fold.arrays
+        known = {one for one in ids if one in records or one in arrays}
+        return known | self.journal.ids_of_ended([one for one in ids if one not in known])
 
     def _adopted(self) -> list[Known]:
         found = []

@@ -52,6 +52,12 @@ class SlurmFooting:
         slurm = connect(self._settings(), limit_seconds=limit, read_only=True)
         return SlurmMeters(slurm, self._engine, now, self._config.monitor.period_seconds)
 
+    def configure(self, home: Home, config: Config) -> None:
+        """Whose team is whose, and where nodes stand, follow it from the next look on."""
+        self._config = config
+        if self._engine is not None:
+            self._engine.stand(self._stands(home))
+
     def team_of(self, user: str, account: str) -> str:
         """The team that is called as the account; otherwise the user's own, where teams are written down."""
         if not self._config.team or account in self._config.team:
@@ -76,8 +82,10 @@ class SlurmFooting:
         )
 
     def _reading(self, home: Home) -> ReadingOthers:
-        stands = all_standing(read_standing(home, self._config.node.layout))
-        return ReadingOthers(team_of=self.team_of, charter_in=charter_in, stands=stands)
+        return ReadingOthers(team_of=self.team_of, charter_in=charter_in, stands=self._stands(home))
+
+    def _stands(self, home: Home) -> dict[str, tuple[str | None, str | None]]:
+        return all_standing(read_standing(home, self._config.node.layout))
 
 
 class SlurmMeters:

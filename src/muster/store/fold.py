@@ -145,6 +145,8 @@ class Fold(Queue):
 
     def _amended(self, event: Amended) -> None:
         """Of an array, all members that live have the new charter."""
+        if event.effort is not None:
+            self.stewardship.open_effort(event.effort)
         array = self.arrays.get(event.job)
         if array is None:
             self._amend(self._moved(event.job, event), event)
@@ -158,11 +160,13 @@ class Fold(Queue):
     def _amend(self, record: Record, event: Amended) -> None:
         replace, running = msgspec.structs.replace, record.running
         if record.waiting is not None:
+            self.stewardship.joins(record.waiting.job, event)
             job = _amended(record.waiting.job, event)
             waiting = replace(record.waiting, job=job, lane=LaneKey.of(job))
             self._stays_in_line(record, waiting)
             return
         assert running is not None
+        self.stewardship.joins(running.job, event)
         job, ends = _amended(running.job, event), running.latest_end
         if event.time_limit_seconds is not None:
             ends = running.placed_at + event.time_limit_seconds
@@ -546,11 +550,11 @@ class Fold(Queue):
 
 
 def _amended(job: Job, event: Amended) -> Job:
-    limit = event.time_limit_seconds
+    limit, effort = event.time_limit_seconds, event.effort or job.effort
     if limit is None:
-        return msgspec.structs.replace(job, charter=event.charter)
+        return msgspec.structs.replace(job, charter=event.charter, effort=effort)
     finite = None if math.isinf(limit) else limit
-    return msgspec.structs.replace(job, charter=event.charter, time_limit_seconds=finite)
+    return msgspec.structs.replace(job, charter=event.charter, effort=effort, time_limit_seconds=finite)
 
 
 _HANDLERS: dict[type[Event], Callable[[Fold, Any], None]] = {

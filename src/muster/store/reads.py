@@ -34,6 +34,16 @@ class Reads(UsageReads, ReportReads, HindsightReads, SeeingReads):
         found = self._rows(select(jobs).where(jobs.c.id == job_id))
         return EndedJob(*found[0]) if found else None
 
+    def ids_of_ended(self, wanted: Collection[JobId]) -> set[JobId]:
+        """Which of these are jobs that have ended, or arrays with a member that has."""
+        found: set[JobId] = set()
+        ids = sorted(wanted)
+        for i in range(0, len(ids), _MANY):
+            some = ids[i : i + _MANY]
+            for column in (jobs.c.id, jobs.c.array_id):
+                found.update(row[0] for row in self._rows(select(column).where(column.in_(some)).distinct()))
+        return found
+
     def jobs_ended(
         self,
         limit: int = 100,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from muster.model.charter import Charter, Verdict
 from muster.model.errors import BadInput, IllegalTransition
-from muster.model.events import Event, Exited, Outcome, Withdrawn
+from muster.model.events import Amended, Event, Exited, Outcome, Withdrawn
 from muster.model.job import Job
 from muster.model.stewardship import (
     BudgetFreed,
@@ -167,6 +167,15 @@ class Stewardship(msgspec.Struct):
             self.reviews.entered(job)
         if job.effort in self.tallies:
             self.tallies[job.effort].living += 1
+
+    def joins(self, job: Job, event: Amended) -> None:
+        """A job that lives is of an effort from now on."""
+        if event.effort is None or event.effort == job.effort:
+            return
+        if job.effort in self.tallies:
+            self.tallies[job.effort].living -= 1
+        self.tallies[event.effort].living += 1
+        self._tell(event.effort, Entry(event.at, Told.JOB, f"job {job.id} {job.name}: joined", event.by))
 
     def ended(self, job: Job, outcome: Outcome, event: Exited | Withdrawn, verdict: Verdict | None) -> None:
         """A job is over: its effort remembers how, and whether it could go on."""

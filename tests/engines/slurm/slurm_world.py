@@ -1,5 +1,7 @@
 """A fold that is told what two and more passes over Slurm amount to."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmNode
@@ -18,8 +20,8 @@ class Watched:
 
     def __init__(self, nodes: tuple[SlurmNode, ...], since: float = 0.0) -> None:
         self.notices = Notices()
-        self.reading = Reading(notices=self.notices)
         self.fold = Fold(Policy())
+        self.reading = Reading(notices=self.notices, used=self._used)
         self.fleet = Fleet(self.notices)
         self.seen = Seen(since=since)
         for event in self.fleet.changed(nodes, lambda: "", 0.0):
@@ -32,6 +34,9 @@ class Watched:
         for event in events:
             self.fold.apply(event)
         return events
+
+    def _used(self, ids: Collection[str]) -> list[str]:
+        return [one for one in ids if one in self.fold.records or one in self.fold.arrays]
 
     def state(self, job_id: str) -> State:
         return self.fold.records[job_id].state

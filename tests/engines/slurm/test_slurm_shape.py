@@ -160,6 +160,16 @@ def test_without_a_topology_that_answers_the_nodes_are_there_all_the_same() -> N
     assert len(notices.take()) == 1
 
 
+def test_a_node_that_people_say_stands_elsewhere_now_is_told_anew() -> None:
+    fleet = Fleet(Notices(), {"gpu01": ("R01", None)})
+    fleet.changed([NODE], lambda: SHOWN, 1.0)
+    fleet.stands = {"gpu01": ("R02", "top")}
+    (seen,) = fleet.changed([NODE], lambda: SHOWN, 2.0)
+    assert isinstance(seen, NodeSeen)
+    assert (seen.node.rack, seen.node.switch) == ("R02", "top")
+    assert fleet.changed([NODE], lambda: SHOWN, 3.0) == []
+
+
 def test_where_people_say_a_node_stands_counts_before_slurms_word() -> None:
     fleet = Fleet(Notices(), {"gpu01": ("R01", None)})
     (seen,) = fleet.changed([NODE], lambda: SHOWN, 1.0)

@@ -205,7 +205,7 @@ def test_what_was_known_before_a_restart_is_not_told_again() -> None:
     one = adopting(Answering())
     (event,) = [e for e in pass_over(one, WAITS) if isinstance(e, Submitted)]
     other = adopting(Answering())
-    other.knows([Known(event.job, State.QUEUED, 0, 5.0)], list(one.fleet.nodes.values()))
+    other.knows([Known(event.job, State.QUEUED, 0, 5.0)], list(one.fleet.nodes.values()), lambda _: ())
     assert pass_over(other, WAITS) == []
     assert other.waits_because("s12") == "others are before it; it starts by itself"
 

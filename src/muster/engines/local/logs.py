@@ -37,6 +37,11 @@ def log_name(job: str, attempt: int, part: int, parts: int) -> str:
     return f"{job}.{attempt}.{part}.log" if parts > 1 else f"{job}.{attempt}.log"
 
 
+def full_notice(most_bytes: int) -> str:
+    """The last line of a log that was cut back to its limit."""
+    return f"\nmuster: the log is full; beyond {most_bytes} bytes all is dropped\n"
+
+
 class Folder:
     """What belongs to one job, below the folder of all logs."""
 
@@ -108,7 +113,7 @@ class Log(NamedTuple):
 
     def bound(self) -> bool:
         """Cut it back if it is past its limit; whether it was."""
-        notice = f"\nmuster: the log is full; beyond {self.most_bytes} bytes all is dropped\n".encode()
+        notice = full_notice(self.most_bytes).encode()
         if self.size() <= self.most_bytes + len(notice):
             return False
         with contextlib.suppress(OSError):
@@ -147,3 +152,13 @@ def reopen(path: str, most_bytes: int, identity: tuple[int, int]) -> Log | None:
         return log
     os.close(log.descriptor)
     return None
+
+
+def cut(path: str, most_bytes: int) -> None:
+    """Cut back the log of who is over, if there is one and it is past its limit."""
+    with contextlib.suppress(OSError):
+        log = Log(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK), path, most_bytes)
+        try:
+            log.bound()
+        finally:
+            os.close(log.descriptor)

@@ -1,8 +1,8 @@
 """A record of Slurm's queue as a Job of Muster's: ids, what it asks for, where it sits.
 
 Ids can't collide with Muster's own numbers, and can be typed: ``s12`` is Slurm's job 12, ``s6_3`` task 3 of
-its array 6. The components of a heterogeneous job start together or not at all, so they are one job, a gang
-of unlike parts, under the id of the first.
+its array 6, ``s12-2`` the second job that is called 12 there. The components of a heterogeneous job start
+together or not at all, so they are one job, a gang of unlike parts, under the id of the first.
 """
 
 from collections import Counter
@@ -14,6 +14,7 @@ import msgspec
 
 from muster.engines.slurm import hostlist
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmSeat, Tres
+from muster.engines.slurm.naming import first_called
 from muster.model.errors import BadInput
 from muster.model.events import Seat
 from muster.model.job import ArrayPlace, Gang, Job, JobId, Part, Shape
@@ -51,7 +52,7 @@ def array_of(record: SlurmJob) -> JobId:
 
 def own_id(job_id: JobId) -> str:
     """As Slurm's commands want it: ``s6_3`` → ``6_3``."""
-    return job_id.removeprefix(MARK)
+    return first_called(job_id).removeprefix(MARK)
 
 
 def waiting_tasks(record: SlurmJob) -> tuple[int, ...]:

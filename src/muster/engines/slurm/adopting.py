@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from muster.engines.base import Known
-from muster.engines.slurm.adopted import id_of, own_id
+from muster.engines.slurm.adopted import own_id
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob, SlurmNode
 from muster.engines.slurm.books import own_user
 from muster.engines.slurm.client import Slurm
 from muster.engines.slurm.errors import Denied
 from muster.engines.slurm.fleet import Fleet
 from muster.engines.slurm.moves import SEATED, Picture, Reading, Told
+from muster.engines.slurm.naming import Used, called_again
 from muster.engines.slurm.others import PATIENCE_SECONDS, Seen, facts, missing
 from muster.engines.slurm.scripts import Scripts
 from muster.model.events import ArraySubmitted, Event, Submitted, Withdrawn
@@ -79,9 +80,9 @@ class Adopting:
         self._shut = set()
         for job in jobs:
             if job.begun and not self._reading.is_own(job):
-                found.setdefault(id_of(job), []).append(job.id)
+                found.setdefault(self._seen.id_of(job), []).append(job.id)
                 if not self._is_root and job.user != self._me:
-                    self._shut.add(id_of(job))
+                    self._shut.add(self._seen.id_of(job))
         return found
 
     def _with_reason(self, event: Event) -> Event:
@@ -110,12 +111,13 @@ class Adopting:
 
     # --- For the server -------------------------------------------------------------------------------
 
-    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node]) -> None:
+    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node], used: Used) -> None:
         """Before the first look."""
         self.fleet.knows(nodes)
+        self._reading = replace(self._reading, used=used)
         told = {one.job.id: Told(one.state, one.attempt, one.since) for one in jobs}
         arrays = frozenset(one.job.array.array for one in jobs if one.job.array is not None)
-        self._seen = Seen(self._seen.since, told, arrays)
+        self._seen = Seen(self._seen.since, told, arrays, again=called_again(told))
 
     def stop(self, job: JobId, because: str) -> None:
         if self._slurm.read_only:

@@ -99,6 +99,7 @@ class SlurmJob(msgspec.Struct, frozen=True, gc=False):
     features: str = ""
     output: str = ""
     folder: str = ""
+    components: tuple["SlurmJob", ...] = ()  # of a heterogeneous job that is told as one
 
     @property
     def begun(self) -> bool:

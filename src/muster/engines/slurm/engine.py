@@ -18,16 +18,19 @@ from msgspec.structs import replace
 from muster.engines.base import Capabilities, Grant, Key, Known
 from muster.engines.slurm.adopting import Adopting
 from muster.engines.slurm.books import Books, own_user
+from muster.engines.slurm.components import why_no_shape
 from muster.engines.slurm.connecting import connect
 from muster.engines.slurm.desk import Desk, Order
 from muster.engines.slurm.errands import leave
 from muster.engines.slurm.errors import Denied
 from muster.engines.slurm.finding import Finder
+from muster.engines.slurm.fleet import Stand
 from muster.engines.slurm.follow import Follower
 from muster.engines.slurm.life import EVICT, STOP, Life
 from muster.engines.slurm.moves import Reading
+from muster.engines.slurm.naming import Used
 from muster.engines.slurm.reasons import why
-from muster.engines.slurm.script import Handover, Marks, why_no_shape
+from muster.engines.slurm.script import Handover, Marks
 from muster.engines.slurm.settings import PLACE, SlurmSettings
 from muster.home import Home
 from muster.model.errors import BadInput
@@ -156,7 +159,12 @@ class SlurmEngine:
         life = self._books.lives.get(key)
         if life is None:
             return self._adopting.numbers(key[0])
-        return () if life.id is None else (life.id,)
+        return life.numbers
+
+    def stand(self, stands: Mapping[str, Stand]) -> None:
+        """Where nodes stand by another layout."""
+        self._adopting.fleet.stands = stands
+        self._follower.look_at_nodes_soon()
 
     def is_measured(self, key: Key) -> bool:
         """Whether Slurm lets us see what it measures of an attempt."""
@@ -176,8 +184,8 @@ class SlurmEngine:
 
     # --- A host that is shared --------------------------------------------------------------------
 
-    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node]) -> None:
-        self._adopting.knows(jobs, nodes)
+    def knows(self, jobs: Sequence[Known], nodes: Sequence[Node], used: Used = lambda _: ()) -> None:
+        self._adopting.knows(jobs, nodes, used)
         self._follower.start()
 
     def takes_jobs(self) -> str | None:
@@ -189,7 +197,7 @@ class SlurmEngine:
         )
 
     def cant_run(self, job: Job) -> str | None:
-        return why_no_shape(job)
+        return why_no_shape(job, len(self._adopting.fleet.nodes), places=self.capabilities.places)
 
     def waits_because(self, job: JobId) -> str | None:
         """Of one that was handed over and has not begun, or of others': Slurm's own reason as a sentence."""
@@ -231,8 +239,8 @@ class SlurmEngine:
 
     def _written(self, job: Job, start: Start) -> tuple[tuple[str, ...], str]:
         nodes = self._adopting.fleet.nodes
-        partition = self.settings.partition or self._follower.partitions.best(job, start.seats, nodes)
-        return self._handover.options(job, start, nodes, partition), self._handover.script(job, start)
+        options = self._handover.options(job, start, nodes, self._follower.partitions.best)
+        return options, self._handover.script(job, start)
 
     def _is_beyond(self, start: Start) -> bool:
         """Whether another attempt of the job is not over, or the job is."""

@@ -42,6 +42,7 @@ class Fates:
         job = queue.get(life.id)
         if job is not None and not job.restarts:
             life.missing_since, life.seen_wall = None, self._books.clock.wall()
+            life.components = tuple(one.id for one in job.components)
             yield from self._follow_job(life, job)
         elif tries is not None:
             yield from self._follow_tries(life, job, tries.get(life.id, ()))

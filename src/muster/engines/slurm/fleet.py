@@ -24,7 +24,7 @@ class Fleet:
     """Nodes as they were told last."""
 
     def __init__(self, notices: Notices, stands: Mapping[str, Stand] | None = None) -> None:
-        self._notices, self._stands = notices, stands or {}
+        self._notices, self.stands = notices, stands or {}
         self.nodes: dict[str, Node] = {}
         self.gpus: dict[str, int] = {}
         self._switches: dict[str, str] = {}
@@ -49,7 +49,7 @@ class Fleet:
 
     def _stood(self, node: Node) -> Node:
         """Where people say that it stands; of its switch Slurm's word holds where they say nothing."""
-        rack, switch = self._stands.get(node.name, (None, None))
+        rack, switch = self.stands.get(node.name, (None, None))
         return (
             node
             if rack is None and switch is None

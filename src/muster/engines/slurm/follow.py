@@ -11,7 +11,9 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 
+from muster.engines.local import logs
 from muster.engines.slurm import attempts as accounting
 from muster.engines.slurm.adopting import Adopting
 from muster.engines.slurm.answers import SlurmAttempt, SlurmJob
@@ -22,11 +24,13 @@ from muster.engines.slurm.errands import Errands, Gatherer, run_errands
 from muster.engines.slurm.errors import ControllerDown, SlurmError, TooSlow
 from muster.engines.slurm.fates import Fates
 from muster.engines.slurm.finding import LAG_SECONDS, Finder
+from muster.engines.slurm.folding import folded_attempts, folded_jobs
 from muster.engines.slurm.life import Life
 from muster.engines.slurm.pace import BUSY_SECONDS, Pace
 from muster.engines.slurm.partitions import Partitions
 from muster.engines.slurm.settings import PLACE, SlurmSettings
 from muster.home import Home
+from muster.model.events import Event, Exited, Vacated
 from muster.model.plan import Limit, Resume, Suspend
 
 log = logging.getLogger("muster")
@@ -193,20 +197,32 @@ class Follower:
         """The queue comes first: squeue gives up on a dead controller soonest."""
         jobs = self._slurm.jobs()
         self._look_at_nodes(begun)
-        queue = {job.id: job for job in jobs}
+        queue = {job.id: job for job in folded_jobs(jobs)}
         with self._books.lock:
-            marked = self._finder.marked(jobs)
+            marked = self._finder.marked(queue.values())
             self._books.forget_users(marked)
             unnamed = self._finder.claim(marked)
         self._finder.claim_named(unnamed)
         attempts = self._attempts(jobs, queue)
         with self._books.lock:
-            tries = None if attempts is None else accounting.by_job(attempts)
-            self._books.tell(self._fates.facts(queue, tries))
+            tries = None if attempts is None else accounting.by_job(folded_attempts(attempts))
+            facts = self._fates.facts(queue, tries)
+        self._cut_logs(facts)
+        with self._books.lock:
+            self._books.tell(facts)
         if not self._slurm.read_only:
             self._finder.cancel_doubles(marked)
             self._cancel_requeued()
         self._look_at_others(jobs, attempts)
+
+    def _cut_logs(self, facts: Iterable[Event]) -> None:
+        """Of those that are over: what they wrote last may be beyond the limit. Before anybody is told."""
+        for key in [(fact.job, fact.attempt) for fact in facts if isinstance(fact, Exited | Vacated)]:
+            job = self._books.lives[key].job
+            if job is not None and job.run is not None:
+                for part in range(job.gang.size):
+                    name = logs.log_name(*key, part, job.gang.size)
+                    logs.cut(f"{self._home.logs}/{name}", job.run.log_bytes)
 
     def _look_at_nodes(self, begun: float) -> None:
         if self.kill_wait_seconds is None:

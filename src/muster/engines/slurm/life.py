@@ -41,6 +41,7 @@ class Life:
         self.key, self.job, self.user = key, job, user
         self.seats: tuple[Seat, ...] = ()  # as proposed
         self.id: int | None = None
+        self.components: tuple[int, ...] = ()  # of a gang of unlike parts, with the leader, whose id it has
         self.since = 0.0  # when it was to be handed over, by the wall
         self.began_at: float | None = None
         self.suspended = False
@@ -53,6 +54,11 @@ class Life:
         self.is_over = self.has_exited = False  # the attempt; and with it the job
         self.waits: SlurmJob | None = None  # as Slurm has it in its queue
         self.waits_since: float | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Under which Slurm knows it, all of them."""
+        return self.components or (() if self.id is None else (self.id,))
 
     # --- From Slurm's words to facts ---
 

@@ -10,6 +10,7 @@ import msgspec
 
 from muster.engines.slurm.adopted import Devices, Unit, limit_of, seats_of
 from muster.engines.slurm.answers import Exit, SlurmAttempt, SlurmJob
+from muster.engines.slurm.naming import Used
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.reasons import why
 from muster.engines.slurm.states import Standing
@@ -43,7 +44,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
 
     state: State
     attempt: int = 0
-    at: float = 0.0  # since when it sits; of one that waits, since when it does again
+    at: float = 0.0  # since when it sits; of one that waits, since when it does again; when it ended
     mark: Mark = ()
     missing_since: float | None = None
 
@@ -63,6 +64,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     team_of: Callable[[str, str], str] = lambda _, account: account  # by user and account
     is_own: Callable[[SlurmJob], bool] = lambda _: False  # one that Muster handed over
+    used: Used = lambda _: ()  # which of some ids are taken, by whom that may be
     charter_in: Callable[[str, str, float], Charter] = lambda *_: Charter()  # of a script, its name, the wall
     stands: Mapping[str, tuple[str | None, str | None]] = {}  # nodes → rack and switch, by the layout
     notices: Notices = msgspec.field(default_factory=Notices)
@@ -79,7 +81,6 @@ class Moves:
         state = standing.state
         assert state is not None
         if told.state is State.ENDED:
-            self._say_if_back(unit, state)
             return msgspec.structs.replace(told, mark=mark)
         if state in (State.QUEUED, State.HELD):
             told = self._waits(unit, state, told)
@@ -88,12 +89,6 @@ class Moves:
         else:
             told = self._sits(unit, state, told)
         return Told(told.state, told.attempt, told.at, mark)  # whoever is listed is not missing
-
-    def _say_if_back(self, unit: Unit, state: State) -> None:
-        if state is not State.ENDED and not _completing(unit):
-            self._reading.notices.say(
-                f"Slurm's job {unit.lead.id} was requeued after it had ended; to Muster it has"
-            )
 
     def _waits(self, unit: Unit, state: State, told: Told) -> Told:
         if told.state in SEATED:
@@ -179,15 +174,11 @@ class Moves:
             self.events.append(Exited(at, one, told.attempt, outcome, code, signal, because=said))
         else:
             self.events.append(Withdrawn(at, one, outcome, because=said))
-        return Told(State.ENDED, told.attempt)
+        return Told(State.ENDED, told.attempt, at)
 
     def ours(self, wall: float | None, otherwise: float) -> float:
         """In our time, and never later than this look."""
         return otherwise if wall is None else min(wall - self._now.ahead_seconds, self._now.at)
-
-
-def _completing(unit: Unit) -> bool:
-    return any("COMPLETING" in record.states for record in unit.records)
 
 
 def _codes(outcome: Outcome, status: Exit | None) -> tuple[int | None, int | None]:

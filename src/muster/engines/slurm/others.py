@@ -23,6 +23,7 @@ from muster.engines.slurm.adopted import (
 )
 from muster.engines.slurm.answers import ENDS, SlurmAttempt, SlurmJob, SlurmSeat, Tres
 from muster.engines.slurm.moves import CANCELLED, PREEMPTED, SEATED, Mark, Moves, Picture, Reading, Told
+from muster.engines.slurm.naming import called_again, first_called, new_names
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.reasons import why
 from muster.engines.slurm.states import Standing, attempt_standing, job_standing
@@ -44,6 +45,11 @@ class Seen(msgspec.Struct, frozen=True):
     jobs: Mapping[JobId, Told] = {}
     arrays: frozenset[JobId] = frozenset()
     waiting: Mapping[JobId, SlurmJob] = {}  # tasks of an array that wait share one, under the array's id
+    again: Mapping[JobId, JobId] = {}  # what is called otherwise, as its number was used before
+
+    def id_of(self, record: SlurmJob | SlurmAttempt) -> JobId:
+        one = id_of(record)
+        return self.again.get(one, one)
 
     def why(self, job_id: JobId, notices: Notices) -> str | None:
         """Slurm's reason that a job waits, in words; None: it has not been seen."""
@@ -64,6 +70,7 @@ def missing(before: Seen, jobs: Iterable[SlurmJob]) -> bool:
     listed: set[JobId] = set()
     for record in jobs:
         listed.update(_ids(record))
+    listed.update(before.again[one] for one in listed.intersection(before.again))
     return any(told.state is not State.ENDED and one not in listed for one, told in before.jobs.items())
 
 
@@ -91,9 +98,12 @@ class _Telling(Moves):
         self._waiting: dict[JobId, SlurmJob] = {}
         self._arrays = set(before.arrays)
         self._queues: list[SlurmJob] = []  # records that stand for many tasks
+        self._again = dict(before.again)
+        self._new: set[JobId] = set()  # of which nothing was told, whoever had their number
 
     def tell(self) -> None:
         self._sort_records()
+        self._name_again()
         self._submit_arrays()
         for unit in self._units.values():
             self._tell_of(unit)
@@ -103,28 +113,82 @@ class _Telling(Moves):
 
     def seen(self) -> Seen:
         living = {one.partition("_")[0] for one in self._jobs if "_" in one}
-        return Seen(self._before.since, self._jobs, frozenset(self._arrays & living), self._waiting)
+        arrays, again = frozenset(self._arrays & living), called_again(self._jobs)
+        return Seen(self._before.since, self._jobs, arrays, self._waiting, again)
 
     # --- Records ------------------------------------------------------------------------------------
 
     def _sort_records(self) -> None:
         is_own = self._reading.is_own
+        known = set(map(first_called, self._before.arrays))
         hets: dict[int, list[SlurmJob]] = {}
         for record in self._now.jobs:
             if is_own(record):
                 continue
             if record.array_id is not None and record.array_task is None:
-                if ENDS.isdisjoint(record.states) or array_of(record) in self._before.arrays:
+                if ENDS.isdisjoint(record.states) or array_of(record) in known:
                     self._queues.append(record)  # others were cancelled before anybody looked
             elif record.het_id is not None:
                 hets.setdefault(record.het_id, []).append(record)
             else:
-                one = id_of(record)
+                one = self._before.id_of(record)
                 self._units[one] = Unit(one, (record,))
         for records in hets.values():
             records.sort(key=lambda record: record.het_offset or 0)
-            one = id_of(records[0])
+            one = self._before.id_of(records[0])
             self._units[one] = Unit(one, tuple(records))
+
+    def _name_again(self) -> None:
+        """Who comes under a number that has been used before is another job, under another name."""
+        come: dict[JobId, Told | None] = {
+            unit.id: told for unit in self._units.values() if self._comes(unit, told := self._told(unit.id))
+        }
+        for record in self._queues:
+            if ENDS.isdisjoint(record.states):
+                told_of = {one: self._told(one) for one in self._ids(record)}
+                come.update((o, t) for o, t in told_of.items() if t is None or t.state is State.ENDED)
+        new = {one.partition("_")[0] for one, told in come.items() if told is None}
+        used = set(self._reading.used(new)) | self._before.arrays if new else set()
+        again = [one for one, told in come.items() if told is not None or one.partition("_")[0] in used]
+        if again := [one for one in again if come[one] is not None or not self._is_told(one)]:
+            self._call_again(again)
+
+    def _is_told(self, one: JobId) -> bool:
+        """Whether it is over, and its name taken: by itself, before a restart, whatever clocks say."""
+        unit = self._units.get(one)
+        if unit is None or any(ENDS.isdisjoint(record.states) for record in unit.records):
+            return False
+        self._jobs[one] = Told(State.ENDED, mark=_mark(self._units.pop(one)))
+        return True
+
+    def _comes(self, unit: Unit, told: Told | None) -> bool:
+        """Whether it is new; or it has ended, as was told, and is back, or was back in between."""
+        if told is None:
+            return self._is_of_interest(unit)
+        if told.state is not State.ENDED or told.mark == _mark(unit):
+            return False
+        state = self._standing(unit).state
+        if state is State.ENDED:
+            return unit.lead.begun and self.ours(unit.lead.started_at, 0.0) > told.at > 0
+        return state is not None and not any("COMPLETING" in record.states for record in unit.records)
+
+    def _call_again(self, ids: Iterable[JobId]) -> None:
+        told_of = {one for one, told in self._before.jobs.items() if told.at or told.state is not State.ENDED}
+        was = {first_called(one): one for one in ids}
+        names = new_names(was, self._reading.used, told_of | self._before.arrays)
+        for first, name in names.items():
+            unit = self._units.pop(was[first], None)
+            if unit is not None:
+                self._units[name] = Unit(name, unit.records)
+        self._again.update(names)
+        self._new.update(names.values())
+
+    def _told(self, one: JobId) -> Told | None:
+        """What was told of it, now or before."""
+        return self._jobs.get(one) or (None if one in self._new else self._before.jobs.get(one))
+
+    def _ids(self, record: SlurmJob) -> list[JobId]:
+        return [self._again.get(one, one) for one in _ids(record)]
 
     def _standing(self, unit: Unit) -> Standing:
         """Of several components, that of the one that says most: one that runs holds the rest."""
@@ -146,13 +210,16 @@ class _Telling(Moves):
         tasks: dict[JobId, set[int]] = {}
         records: dict[JobId, SlurmJob] = {}
         for record in self._queues:
-            tasks.setdefault(array_of(record), set()).update(waiting_tasks(record))
-            records[array_of(record)] = record
+            for one in self._ids(record):
+                array, _, task = one.partition("_")
+                tasks.setdefault(array, set()).add(int(task))
+                records[array] = record
         for unit in self._units.values():
             lead = unit.lead
             if lead.array_id is not None and lead.array_task is not None and self._is_of_interest(unit):
-                tasks.setdefault(array_of(lead), set()).add(lead.array_task)
-                records.setdefault(array_of(lead), lead)
+                array = unit.id.partition("_")[0]
+                tasks.setdefault(array, set()).add(lead.array_task)
+                records.setdefault(array, lead)
         for array, indices in tasks.items():
             if array not in self._arrays and indices:
                 self._submit_array(array, records[array], tuple(sorted(indices)))
@@ -167,16 +234,14 @@ class _Telling(Moves):
             self._jobs[f"{array}_{index}"] = Told(State.QUEUED)
 
     def _tell_of_queue(self, record: SlurmJob) -> None:
-        array, standing = array_of(record), job_standing(record, self._reading.notices)
-        self._waiting[array] = record
-        mark = _mark(Unit(array, (record,)))
-        for task in waiting_tasks(record):
-            one = f"{array}_{task}"
-            told = self._jobs.get(one) or self._before.jobs.get(one)
-            if told is None:
-                if standing.state is not State.ENDED:
-                    self._reading.notices.say(_late_task(one))
-            elif told.mark == mark or standing.state is None:
+        standing = job_standing(record, self._reading.notices)
+        mark = _mark(Unit(array_of(record), (record,)))
+        for one in self._ids(record):
+            self._waiting[one.partition("_")[0]] = record
+            told = self._told(one)
+            if told is None:  # cancelled before anybody looked
+                continue
+            if told.mark == mark or standing.state is None:
                 self._jobs[one] = _listed(told)
             else:
                 self._jobs[one] = self.moved(Unit(one, (record,)), standing, told, mark)
@@ -192,7 +257,7 @@ class _Telling(Moves):
 
     def _tell_of(self, unit: Unit) -> None:
         one, mark = unit.id, _mark(unit)
-        told = self._jobs.get(one) or self._before.jobs.get(one)
+        told = self._told(one)
         if told is not None and told.mark == mark:
             self._jobs[one] = _listed(told)
             if told.state in (State.QUEUED, State.HELD):
@@ -206,9 +271,6 @@ class _Telling(Moves):
         if told is None:
             if not self._is_of_interest(unit):
                 self._jobs[one] = Told(State.ENDED, mark=mark)
-                return
-            if unit.lead.array_id is not None:  # a task that ended before its array was first seen is back
-                self._reading.notices.say(_late_task(one))
                 return
             told = self._submitted(unit, standing)
         self._jobs[one] = now = self.moved(unit, standing, told, mark)
@@ -241,9 +303,9 @@ class _Telling(Moves):
             return
         tries: dict[JobId, SlurmAttempt] = {}
         for attempt in self._now.attempts or ():
-            known = tries.get(id_of(attempt))
-            if known is None or _order(known) <= _order(attempt):
-                tries[id_of(attempt)] = attempt
+            one = self._before.id_of(attempt)
+            if one not in tries or _order(tries[one]) <= _order(attempt):
+                tries[one] = attempt
         for one, told in gone.items():
             self._jobs[one] = self._looked_up(one, told, tries.get(one))
 
@@ -298,7 +360,3 @@ def _order(attempt: SlurmAttempt) -> tuple[float, int]:
 def _listed(told: Told) -> Told:
     """Whoever is listed is not missing any more."""
     return told if told.missing_since is None else msgspec.structs.replace(told, missing_since=None)
-
-
-def _late_task(one: JobId) -> str:
-    return f"task {one} of Slurm came after the rest of its array; Muster does not follow it"

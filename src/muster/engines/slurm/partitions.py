@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from muster.engines.slurm.answers import SlurmNode, SlurmPartition
 from muster.engines.slurm.shape import PARTITION
 from muster.model.events import Seat
-from muster.model.job import Job, Shape
+from muster.model.job import Shape
 from muster.model.node import Node
 
 
@@ -20,12 +20,11 @@ class Partitions:
         self._default = next((one.name for one in partitions if one.default), "")
         self._of = {one.name: one.partitions for one in nodes}
 
-    def best(self, job: Job, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> str:
+    def best(self, shape: Shape, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> str:
         """One that has the seats, or those that have nodes like it; empty: the default does."""
         if seats:
             having = set.intersection(*(set(self._of.get(seat.node, ())) for seat in seats))
         else:
-            shape = job.gang.parts[0].shape
             fitting = [node.name for node in tuple(nodes.values()) if _could_have(node, shape)]
             having = {name for node in fitting for name in self._of.get(node, ())}
             having &= _named(shape) or having

@@ -3,7 +3,8 @@
 What a program finds around it is what it would find on one machine: the variables of its submission and of
 its place in a gang, its folder, its log under the same name. The script is a shell's, since it starts on
 another machine, where nothing of Muster need be installed; the home is on a file system that they share.
-Of a gang, ``srun`` starts the parts; a single program takes the script's place, so that signals reach it.
+Of a gang, ``srun`` starts the parts (``parts``); a single program takes the script's place, so that signals
+reach it.
 Of the environment of ``sbatch`` nothing stays. Not to pass it on at all would make Slurm start a login shell
 of the user's first, which takes as long as it likes.
 
@@ -19,6 +20,8 @@ from muster.engines.base import Key
 from muster.engines.local.logs import log_name
 from muster.engines.local.orders import filled, output_of, run_of, tracker_of, variables_of
 from muster.engines.slurm.client import PASSED_ON
+from muster.engines.slurm.components import Component, components_of, why_no_shape
+from muster.engines.slurm.parts import bounded, gang
 from muster.engines.slurm.settings import SlurmSettings
 from muster.engines.slurm.shape import PARTITION
 from muster.home import Home
@@ -27,13 +30,14 @@ from muster.model.events import Seat
 from muster.model.job import Job, Shape, Together
 from muster.model.node import Node
 from muster.model.plan import Start
-from muster.model.units import MIB, MILLI, MINUTE
+from muster.model.units import MIB, MINUTE
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NOT_IN_A_NAME = re.compile(r"[^\w.+-]+", re.ASCII)
 _NAME_LETTERS = 60
 _SLURMS_OWN = ("SLURM_JOB_ID",)
-_PORTS_FROM, _PORTS = 20_000, 20_000
+Best = Callable[[Shape, Sequence[Seat], Mapping[str, Node]], str]
+"""The partition for parts of a shape, on these seats."""
 DOUBLE = 110  # the exit code of a second job under one mark: it has done nothing
 
 
@@ -71,20 +75,30 @@ class Handover:
     ) -> None:
         self._home, self._settings, self._marks, self._environment = home, settings, marks, environment
 
-    def options(self, job: Job, start: Start, nodes: Mapping[str, Node], partition: str) -> tuple[str, ...]:
+    def options(
+        self, job: Job, start: Start, nodes: Mapping[str, Node], partition_of: Best
+    ) -> tuple[str, ...]:
+        """Of one component after the other, with what all have in common said of each."""
+        if (why_not := why_no_shape(job, 0, places=bool(start.seats))) is not None:
+            raise BadInput(why_not)
+        words: list[str] = []
+        for one in components_of(job.gang, start.seats):
+            partition = self._settings.partition or partition_of(one.shape, one.seats, nodes)
+            words += (":",) if words else ()
+            words += (*self._common(job, start, partition), *_asked(job, one, nodes))
+        return tuple(words)
+
+    def _common(self, job: Job, start: Start, partition: str) -> Iterator[str]:
         key = (job.id, start.attempt)
-        said = (
-            *self._settings.options,
-            f"--job-name={self._marks.name(key, job.name)}",
-            f"--comment={self._marks.of(key)}",
-            f"--output={self._home.logs}/{log_name(*key, 0, job.gang.size)}",
-            *("--open-mode=append", "--export=ALL", "--no-requeue", "--chdir=/"),
-            *_asked(job, start.seats, nodes),
-        )
+        yield from self._settings.options
+        yield f"--job-name={self._marks.name(key, job.name)}"
+        yield f"--comment={self._marks.of(key)}"
+        yield f"--output={self._home.logs}/{log_name(*key, 0, job.gang.size)}"
+        yield from ("--open-mode=append", "--export=ALL", "--no-requeue", "--chdir=/")
         chosen = {"partition": partition, "account": self._settings.account, "qos": self._settings.qos}
-        user = run_of(job).user
-        owner = (f"--uid={user}",) if user else ()
-        return (*said, *(f"--{name}={value}" for name, value in chosen.items() if value), *owner)
+        yield from (f"--{name}={value}" for name, value in chosen.items() if value)
+        if user := run_of(job).user:
+            yield f"--uid={user}"
 
     def script(self, job: Job, start: Start) -> str:
         run, key = run_of(job), (job.id, start.attempt)
@@ -96,12 +110,13 @@ class Handover:
             "#!/bin/sh",
             _claimed(f"{folder}/{start.attempt}.claim"),
             "muster_srun=$(command -v srun)",
+            *(() if job.gang.size > 1 else bounded(_quoted(log), run.log_bytes)),
             f"unset {' '.join(PASSED_ON)}",
             *self._exports(job, start.attempt),
             f"umask {run.umask:03o}",
             f"cd {_quoted(run.cwd)} || exit 126",
             *_linked(output_of(run, job), log),
-            *(_gang(job, start.attempt, self._home, words) if job.gang.size > 1 else _alone(words)),
+            *(gang(job, start.attempt, self._home, words) if job.gang.size > 1 else _alone(words)),
         ]
         return "\n".join(lines) + "\n"
 
@@ -142,30 +157,17 @@ def _alone(words: Sequence[str]) -> Iterator[str]:
     yield f"exec {shlex.join(words)}"
 
 
-def _gang(job: Job, attempt: int, home: Home, words: Sequence[str]) -> Iterator[str]:
-    """Ranks are Slurm's own; where the parts meet is the first node."""
-    size = job.gang.size
-    yield f"export WORLD_SIZE={size} MASTER_ADDR=$(hostname)"
-    yield f"export MASTER_PORT=$(({_PORTS_FROM} + SLURM_JOB_ID % {_PORTS}))"
-    ranks = "RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID NODE_RANK=$SLURM_NODEID"
-    logs = _quoted(f"{home.logs}/{job.id}.{attempt}.%t.log")
-    options = f"--export=ALL --ntasks={size} --kill-on-bad-exit=1 --output={logs} --open-mode=append"
-    yield (f'exec "$muster_srun" {options} sh -c \'export {ranks}; exec "$@"\' muster {shlex.join(words)}')
-
-
 # --- What is asked for -----------------------------------------------------------------------------
 
 
-def _asked(job: Job, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> Iterator[str]:
-    shape = _shape(job)
-    size = job.gang.size
-    cpus = max(1, -(-shape.cpus_milli // MILLI))
-    yield from (f"--ntasks={size}", f"--cpus-per-task={cpus}")
+def _asked(job: Job, one: Component, nodes: Mapping[str, Node]) -> Iterator[str]:
+    shape, size = one.shape, job.gang.size
+    yield from (f"--ntasks={one.count}", f"--cpus-per-task={one.cpus}")
     if shape.memory_bytes:
         mebibytes = -(-shape.memory_bytes // MIB)
-        yield f"--mem={mebibytes}M" if size == 1 else f"--mem-per-cpu={-(-mebibytes // cpus)}M"
+        yield f"--mem={mebibytes}M" if size == 1 else f"--mem-per-cpu={-(-mebibytes // one.cpus)}M"
     if shape.gpus:
-        model = _model(shape, seats, nodes)
+        model = _model(shape, one.seats, nodes)
         amount = f"{model}:{shape.gpus}" if model else f"{shape.gpus}"
         yield f"--gres=gpu:{amount}" if size == 1 else f"--gpus-per-task={amount}"
     if shape.disk_bytes:
@@ -180,22 +182,7 @@ def _asked(job: Job, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> Iterat
         assert notice is not None
         whom = "" if size > 1 else "B:"
         yield f"--signal={whom}{notice.signal}@{int(notice.before_seconds)}"
-    yield from _where(job, seats)
-
-
-def why_no_shape(job: Job) -> str | None:
-    """Why Slurm has no plain word for what it asks for; None: it has."""
-    if len({part.shape for part in job.gang.parts}) > 1:
-        return "it is a gang of unlike parts, which Slurm is not given: make them alike"
-    if job.gang.parts[0].shape.shares_gpu:
-        return "it asks for a share of a GPU, and Slurm gives only whole ones: ask for 1"
-    return None
-
-
-def _shape(job: Job) -> Shape:
-    if (why_not := why_no_shape(job)) is not None:
-        raise BadInput(why_not)
-    return job.gang.parts[0].shape
+    yield from _where(one, job.gang.together)
 
 
 def _model(shape: Shape, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> str:
@@ -207,9 +194,9 @@ def _model(shape: Shape, seats: Sequence[Seat], nodes: Mapping[str, Node]) -> st
     return ""
 
 
-def _where(job: Job, seats: Sequence[Seat]) -> Iterator[str]:
+def _where(one: Component, together: Together) -> Iterator[str]:
     """The nodes that were chosen; or, where none were, how close the parts must be."""
-    together, size = job.gang.together, job.gang.size
+    seats, size = one.seats, one.count
     if seats:
         names = list(dict.fromkeys(seat.node for seat in seats))
         yield from (f"--nodelist={','.join(names)}", f"--nodes={len(names)}")

@@ -3,28 +3,38 @@
 from collections.abc import Sequence
 
 from muster.engines.slurm.answers import SlurmJob, SlurmSeat
+from muster.engines.slurm.components import Component, components_of
 from muster.model.events import Seat
 from muster.model.job import Job, Shape
 from muster.model.units import MILLI
 
 
 def seats_of(job: Job, found: SlurmJob, proposed: Sequence[Seat]) -> tuple[Seat, ...] | None:
-    """The seats of its parts, those of one node together; None: Slurm does not say enough.
+    """The seats of its parts in the order of their ranks; None: Slurm does not say enough."""
+    kinds, records = components_of(job.gang), found.components or (found,)
+    if len(kinds) != len(records):
+        return None
+    each = [_of_component(kind, record, proposed) for kind, record in zip(kinds, records, strict=True)]
+    return None if None in each else tuple(seat for some in each for seat in some or ())
+
+
+def _of_component(kind: Component, found: SlurmJob, proposed: Sequence[Seat]) -> list[Seat] | None:
+    """Those of one node together.
 
     How many parts sit on a node follows from its cpus. Which GPUs they have, some versions do not say of a
     job that is about to end: then it is those that were proposed, or the first.
     """
-    shape = job.gang.parts[0].shape
-    cpus = max(1, -(-shape.cpus_milli // MILLI))
     told = [one for one in found.seats if one.cpus is None or one.cpus > 0]
-    counts = [1] if job.gang.size == 1 and len(told) == 1 else [(one.cpus or 0) // cpus for one in told]
-    if sum(counts) != job.gang.size:
-        counts = _spread(job.gang.size, len(told))
-    if not told or sum(counts) != job.gang.size:
+    counts = [1] if kind.count == 1 and len(told) == 1 else [(one.cpus or 0) // kind.cpus for one in told]
+    if sum(counts) != kind.count:
+        counts = _spread(kind.count, len(told))
+    if not told or sum(counts) != kind.count:
         return None
-    return tuple(
-        seat for one, count in zip(told, counts, strict=True) for seat in _on(one, count, shape, proposed)
-    )
+    return [
+        seat
+        for one, count in zip(told, counts, strict=True)
+        for seat in _on(one, count, kind.shape, proposed)
+    ]
 
 
 def _spread(parts: int, nodes: int) -> list[int]:

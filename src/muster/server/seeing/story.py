@@ -127,9 +127,9 @@ class _Teller:
         said = difference(self.charter, event.charter)
         self.charter = event.charter
         limit = event.time_limit_seconds
-        if limit is not None:
-            longer = f"time limit {show_seconds(limit)}"
-            said = longer if said == "nothing changed" else f"{said}, {longer}"
+        more = [] if limit is None else [f"time limit {show_seconds(limit)}"]
+        more += [] if event.effort is None else [f"effort {event.effort}"]
+        said = ", ".join([*([] if more and said == "nothing changed" else [said]), *more])
         return "amended", _with(said, event.because), event.by
 
     def found(self, event: Found) -> Said:

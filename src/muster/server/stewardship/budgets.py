@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 from muster.model.charter import Verdict
 from muster.model.errors import BadInput
 from muster.model.events import (
+    Amended,
     Event,
     Exited,
     Placed,
@@ -35,6 +36,7 @@ from muster.model.stewardship import (
     BudgetWarned,
     EffortClosed,
     Subject,
+    of_effort,
     of_job,
     split,
 )
@@ -140,6 +142,8 @@ class Budgets:
         subject = amended_by(event)
         assert subject is not None
         self.changed(subject)
+        if isinstance(event, Amended) and event.effort is not None:
+            self.changed(of_effort(event.effort))
 
     def _team_set(self, _: TeamSet) -> None:
         self._look_at_all()

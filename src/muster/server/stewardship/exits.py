@@ -220,6 +220,9 @@ class Exiting:
 
     def _amended(self, event: Amended) -> None:
         self._change(of_job(event.job), event.charter, event.at)
+        if event.effort is not None:
+            for running in self._running_of(of_job(event.job)):
+                self._found(running, event.at)
 
     def _effort_amended(self, event: EffortAmended) -> None:
         self._change(of_effort(event.effort), event.charter, event.at)

@@ -108,7 +108,7 @@ class Steward:
         return [
             *EffortRoutes(service, self.efforts).table(),
             *Charters(service, commands).table(),
-            *Adoption(service, commands).table(),
+            *Adoption(service, commands, self.efforts).table(),
             *PostRoutes(service).table(),
             *Extending(service, self._longest).routes(),
             *ReviewRoutes(service, commands).table(),
