@@ -29,10 +29,9 @@ def measure(say: Callable[[str], None] = lambda _: None) -> Iterator[Figure]:
     if (why_not := clusters.why_not()) is not None:
         say(f"slurm hand-over: left out, since {why_not}")
         return
-    cluster = clusters.Cluster()
+    say("slurm hand-over: starting a cluster")
+    cluster = clusters.started()
     try:
-        say("slurm hand-over: starting a cluster")
-        cluster.start()
         yield from _compared(cluster, say)
     finally:
         cluster.stop()

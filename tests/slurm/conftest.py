@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from slurm_cluster import Cluster, why_not
+from slurm_cluster import Cluster, started, why_not
 
 _HERE = Path(__file__).parent
 
@@ -21,12 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
+    cluster = started()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture(autouse=True)

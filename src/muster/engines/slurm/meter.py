@@ -23,12 +23,17 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def shown(slurm: Slurm, numbers: Mapping[Key, Sequence[int]]) -> dict[Key, Shown]:
-    """Of those that Slurm has measured anything of: all of the jobs that an attempt is, or none."""
-    steps: dict[str, list[SlurmUse]] = {}
+    """Of those that Slurm has measured anything of: all of the jobs that an attempt is, or none.
+
+    One task of an array has the array's own number: asked for it, Slurm tells of all of them, once more.
+    """
+    steps: dict[str, dict[str, SlurmUse]] = {}
     for some in batches(number for each in numbers.values() for number in each):
         for one in slurm.use(some):
-            steps.setdefault(one.job, []).append(one)
-    found = ((key, [steps.get(str(number), []) for number in each]) for key, each in numbers.items())
+            steps.setdefault(one.job, {})[one.step] = one
+    found = (
+        (key, [steps.get(str(number), {}).values() for number in each]) for key, each in numbers.items()
+    )
     return {key: _summed(chain.from_iterable(each)) for key, each in found if all(each)}
 
 
