@@ -202,6 +202,19 @@ def test_what_slurm_measures_is_used(cluster: Cluster, server: SlurmServer, clie
     until(lambda: client.job(ours)["used"]["cpus"] > 0.2, "its cpu time to be seen")
 
 
+def test_who_was_too_short_to_be_measured_is_known_from_accounting(
+    cluster: Cluster, server: SlurmServer, client: Client
+) -> None:
+    burns = "exec python3 -c 'import time\nwhile time.process_time() < 1: pass'"
+    ours = server.sh(burns)["id"]
+    theirs = f"s{sbatch(cluster, '--wrap', burns)}"
+    for job in (ours, theirs):
+        is_in(client, job, "SUCCEEDED")
+        used = client.use(by="job", since="1h")
+        (row,) = [row for row in used["rows"] if row["group"] == job]
+        assert 0.9 < row["cpu_used_seconds"] < 1.6, row
+
+
 def test_what_slurm_has_no_word_for_is_refused_when_it_is_submitted(client: Client) -> None:
     with pytest.raises(Refused, match="asks for a share of a GPU, and Slurm gives only whole ones"):
         client.submit(["true"], gpus=0.5)

@@ -8,8 +8,10 @@ from slurm_situations import CARRIED
 
 from muster.engines.slurm import errors
 from muster.engines.slurm.commands import Commands
+from muster.engines.slurm.meter import shown
 from muster.engines.slurm.versions import Version
 from muster.model.errors import BadInput
+from muster.model.usage import AtEnd
 from servers import until
 
 
@@ -144,6 +146,32 @@ def test_a_dead_munge_is_told_from_a_dead_controller(commands: Folder) -> None:
     )
     with pytest.raises(errors.NotAuthenticated, match="munge"):
         Commands().jobs()
+
+
+def test_what_the_ended_have_used_is_known_to_the_millisecond(commands: Folder) -> None:
+    rows = (
+        ("JobIDRaw", "End", "TotalCPU", "MaxRSS"),
+        ("12", "2026-11-16T14:08:18", "1-00:01:01.500", ""),
+        ("12.batch", "2026-11-16T14:08:18", "00:01.000", "100K"),
+        ("12.0", "2026-11-16T14:08:18", "00:00.500", "2M"),
+        ("13", "Unknown", "00:07.000", ""),
+    )
+    text = "\n".join("|".join(row) for row in rows)
+    commands.make("sacct", f"cat <<'END'\n{text}\nEND")
+    assert Commands().spent((12, 13)) == {12: AtEnd(86461.5, 2 << 20)}
+    assert "--jobs=12,13" in commands.calls[0]
+
+
+def test_tasks_of_an_array_are_counted_once_though_told_twice(commands: Folder) -> None:
+    rows = (
+        "JobID|NTasks|MaxRSS|TRESUsageInTot",
+        *("5.batch|1|108K|cpu=00:00:03,mem=108K", "1.batch|1|112K|cpu=00:00:04,mem=112K"),
+        "5.batch|1|108K|cpu=00:00:03,mem=108K",
+    )
+    text = "\n".join(rows)
+    commands.make("sstat", f"cat <<'END'\n{text}\nEND")
+    found = shown(Commands(), {("s1_3", 1): (1,), ("s1_1", 1): (5,)})
+    assert {key[0]: one.cpu_seconds for key, one in found.items()} == {"s1_3": 4.0, "s1_1": 3.0}
 
 
 def test_a_slow_command_is_ended_with_all_that_it_started(commands: Folder) -> None:

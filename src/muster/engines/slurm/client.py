@@ -27,10 +27,11 @@ from muster.engines.slurm.errors import Denied
 from muster.engines.slurm.notices import Notices
 from muster.model.errors import BadInput
 from muster.model.units import MINUTE
+from muster.model.usage import AtEnd
 
 LIMIT_SECONDS = 60.0
 LEVELS = ("Operator", "Administrator")
-_MOST_IDS = 1000  # in one command line
+MOST_IDS = 1000  # in one command line
 _ID = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,10}|\+[0-9]{1,10})?", re.ASCII)
 _NODE = re.compile(r"[\w.-]{1,100}")
 _VERBS = frozenset(("hold", "uhold", "release", "suspend", "resume", "requeue", "requeuehold"))
@@ -81,6 +82,9 @@ class Slurm(Protocol):
 
     def use(self, ids: Iterable[int]) -> tuple[SlurmUse, ...]:
         """What the steps of running jobs use: of one's own, or of all as root. Who is gone is left out."""
+
+    def spent(self, ids: Iterable[int]) -> dict[int, AtEnd]:
+        """What jobs that are over have used, as far as accounting knows them and lets us see them."""
 
     def topology(self) -> str:
         """What is near to what, as ``scontrol show topology`` tells it; empty where nobody has said."""
@@ -134,7 +138,7 @@ def environment(conf: str | None) -> dict[str, str]:
 def batches(words: Iterable[Word]) -> Iterator[list[Word]]:
     """As many as one command takes."""
     rest = iter(words)
-    while some := list(islice(rest, _MOST_IDS)):
+    while some := list(islice(rest, MOST_IDS)):
         yield some
 
 
@@ -156,8 +160,8 @@ def checked_ids(ids: Iterable[int | str]) -> list[str]:
     for one in listed:
         if _ID.fullmatch(one) is None:
             raise BadInput(f"{one!r} is no job of Slurm; write it like 12, 12_3 or 12+1")
-    if len(listed) > _MOST_IDS:
-        raise BadInput(f"{len(listed):,} jobs are too many for one command; {_MOST_IDS:,} is the most")
+    if len(listed) > MOST_IDS:
+        raise BadInput(f"{len(listed):,} jobs are too many for one command; {MOST_IDS:,} is the most")
     return listed
 
 

@@ -48,6 +48,7 @@ from muster.engines.slurm.errors import (
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.versions import JSON_EVERYWHERE, Version, check_known, parse_version
 from muster.model.errors import BadInput
+from muster.model.usage import AtEnd
 
 _MOST_WORDS_BYTES = 128 * 1024  # of one argument: what Linux takes
 _STAMP = "%Y-%m-%dT%H:%M:%S"
@@ -138,6 +139,13 @@ class Commands:
             return ()
         columns = "--format=JobID,NTasks,MaxRSS,TRESUsageInTot"
         return texts.read_use(self._text("sstat", "--allsteps", "--parsable2", f"--jobs={listed}", columns))
+
+    def spent(self, ids: Iterable[int]) -> dict[int, AtEnd]:
+        listed = ",".join(map(str, checked_ids(ids)))
+        if not listed:
+            return {}
+        columns = "--format=" + ",".join(texts.SPENT)
+        return texts.read_spent(self._text("sacct", "--allusers", "--parsable2", f"--jobs={listed}", columns))
 
     def topology(self) -> str:
         """What is near to what, as ``scontrol show topology`` tells it; empty where nobody has said."""

@@ -1,9 +1,9 @@
 """Following: one thread that asks Slurm now and then, and carries out what attempts are told.
 
 A *pass* asks once for each kind of thing, whatever the number of jobs: the queue, which is everybody's;
-accounting, if somebody is missing there; nodes, less often. An answer that can't be read changes nothing.
-How often follows from what there is to see and from how long Slurm takes to answer. A controller that is away
-stops nothing but this thread: the next pass finds out what it missed.
+accounting, if somebody is missing there, and what those have used who ended; nodes, less often. An answer
+that can't be read changes nothing. How often follows from what there is to see and from how long Slurm takes
+to answer. A controller that is away stops nothing but this thread: the next pass finds out what it missed.
 """
 
 import fcntl
@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
+from muster.engines.base import Key
 from muster.engines.local import logs
 from muster.engines.slurm import attempts as accounting
 from muster.engines.slurm.adopting import Adopting
@@ -25,6 +26,7 @@ from muster.engines.slurm.errors import ControllerDown, SlurmError, TooSlow
 from muster.engines.slurm.fates import Fates
 from muster.engines.slurm.finding import LAG_SECONDS, Finder
 from muster.engines.slurm.folding import folded_attempts, folded_jobs
+from muster.engines.slurm.lasts import Lasts, ended, with_use
 from muster.engines.slurm.life import Life
 from muster.engines.slurm.pace import BUSY_SECONDS, Pace
 from muster.engines.slurm.partitions import Partitions
@@ -53,7 +55,7 @@ class Follower:
     ) -> None:
         self._books, self._slurm, self._desk, self._finder = books, slurm, desk, finder
         self._adopting, self._settings, self._home = adopting, settings, home
-        self._fates = Fates(books, slurm)
+        self._fates, self._lasts = Fates(books, slurm), Lasts(slurm)
         self._pace = Pace(settings.period_seconds)
         self.partitions = Partitions()
         self.kill_wait_seconds: float | None = None
@@ -207,13 +209,21 @@ class Follower:
         with self._books.lock:
             tries = None if attempts is None else accounting.by_job(folded_attempts(attempts))
             facts = self._fates.facts(queue, tries)
+        now, ahead = self._books.clock.now(), self._books.clock.wall_ahead_seconds()
+        others = self._adopting.look(jobs, attempts, now, ahead)
+        spent = self._lasts.of(self._numbers(ended([*facts, *others])))
         self._cut_logs(facts)
         with self._books.lock:
-            self._books.tell(facts)
+            self._books.tell(with_use(facts, spent))
+        self._books.pass_on(with_use(others, spent))
         if not self._slurm.read_only:
             self._finder.cancel_doubles(marked)
             self._cancel_requeued()
-        self._look_at_others(jobs, attempts)
+        self._books.pass_on(self._adopting.after(others, now, now + ahead))
+
+    def _numbers(self, keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
+        lives = self._books.lives
+        return {key: lives[key].numbers if key in lives else self._adopting.numbers(key[0]) for key in keys}
 
     def _cut_logs(self, facts: Iterable[Event]) -> None:
         """Of those that are over: what they wrote last may be beyond the limit. Before anybody is told."""
@@ -264,12 +274,6 @@ class Follower:
         for some in batches(list(self._fates.requeued)):
             self._slurm.cancel(some)
         self._fates.requeued.clear()
-
-    def _look_at_others(self, jobs: tuple[SlurmJob, ...], attempts: tuple[SlurmAttempt, ...] | None) -> None:
-        now, ahead = self._books.clock.now(), self._books.clock.wall_ahead_seconds()
-        events = self._adopting.look(jobs, attempts, now, ahead)
-        self._books.pass_on(events)
-        self._books.pass_on(self._adopting.after(events, now, now + ahead))
 
 
 def _is_new(life: Life, wall: float) -> bool:

@@ -31,9 +31,7 @@ def shown(slurm: Slurm, numbers: Mapping[Key, Sequence[int]]) -> dict[Key, Shown
     for some in batches(number for each in numbers.values() for number in each):
         for one in slurm.use(some):
             steps.setdefault(one.job, {})[one.step] = one
-    found = (
-        (key, [steps.get(str(number), {}).values() for number in each]) for key, each in numbers.items()
-    )
+    found = ((key, [steps.get(str(number), {}).values() for number in each]) for key, each in numbers.items())
     return {key: _summed(chain.from_iterable(each)) for key, each in found if all(each)}
 
 

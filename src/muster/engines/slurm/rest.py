@@ -54,6 +54,7 @@ from muster.engines.slurm.rest_api import Api, read_api
 from muster.engines.slurm.rest_job import Unsayable, job_of
 from muster.engines.slurm.rest_line import Answer, Line
 from muster.engines.slurm.rest_token import claims
+from muster.model.usage import AtEnd
 
 log = logging.getLogger("muster")
 
@@ -138,6 +139,10 @@ class Rest:
     def use(self, ids: Iterable[int]) -> tuple[SlurmUse, ...]:
         with self._by_command("tell what running jobs use", "sstat"):
             return self._commands.use(ids)
+
+    def spent(self, ids: Iterable[int]) -> dict[int, AtEnd]:
+        with self._by_command("tell what jobs have used that are over", "sacct"):
+            return self._commands.spent(ids)
 
     def topology(self) -> str:
         try:

@@ -14,6 +14,7 @@ from muster.engines.slurm.errors import BadAnswer
 from muster.engines.slurm.tres import read_amount, read_tres
 from muster.engines.slurm.values import instant_of_text, null_of_text, seconds_of_text, words_of_text
 from muster.model.errors import BadInput
+from muster.model.usage import AtEnd
 
 _NOTHING = frozenset(("No partitions in the system", "No reservations in the system"))
 _SUBMITTED = re.compile(r"(?:Submitted batch job )?([0-9]{1,10})(?:;[\w.-]+)?\s*", re.ASCII)
@@ -180,6 +181,25 @@ def _use(row: dict[str, str]) -> SlurmUse:
         most_memory_bytes=_amount(row.get("MaxRSS", "")),
         disk_read_bytes=_amount(total.get("fs/disk", "")),
     )
+
+
+SPENT = ("JobIDRaw", "End", "TotalCPU", "MaxRSS")
+
+
+def read_spent(text: str) -> dict[int, AtEnd]:
+    """``sacct -P``, of jobs that are over. The job's line has the time of all steps, theirs what they had."""
+    spent: dict[int, float] = {}
+    largest: dict[int, int] = {}
+    for row in table(text, "sacct", *SPENT):
+        number, dot, _ = row["JobIDRaw"].partition(".")
+        job, seconds = whole(number), clock(row["TotalCPU"])
+        if job is None:
+            continue
+        if dot:
+            largest[job] = max(largest.get(job, 0), _amount(row["MaxRSS"]) or 0)
+        elif seconds is not None and instant(row["End"]) is not None:
+            spent[job] = seconds
+    return {job: AtEnd(seconds, largest.get(job, 0)) for job, seconds in spent.items()}
 
 
 def _amount(text: str) -> int | None:
