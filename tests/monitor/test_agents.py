@@ -102,6 +102,15 @@ def test_nothing_new_since_the_last_look_is_no_reading() -> None:
     assert c.read() is Look.LATER
 
 
+def test_a_job_that_has_just_begun_is_waited_for_so_that_one_source_tells_all_of_it() -> None:
+    c = Cluster("a")
+    c.tells("a", c.shows(number=2))
+    assert c.read(since=1098.0) is Look.LATER
+    c.at += 2.0
+    c.tells("a", c.shows(cpu=1.5))
+    assert seen(c.read(since=1098.0)).cpu_seconds == 1.5
+
+
 def test_of_a_job_that_no_agent_ever_saw_slurm_is_asked() -> None:
     c = Cluster("a")
     c.tells("a", c.shows(number=2))

@@ -10,6 +10,7 @@ import signal as signals
 import subprocess
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import IO
 
 import msgspec
 
@@ -252,22 +253,25 @@ class Commands:
     def _run(self, words: Sequence[str], given: bytes) -> Done:
         _check_words(words)
         _check_conf(self._environment.get("SLURM_CONF"))
-        with self._started(words) as process:
+        # An answer may have a hundred megabytes: in memory of its own it is read at once, not pipe by pipe.
+        with open(os.memfd_create(words[0]), "r+b") as answer, self._started(words, answer) as process:
             try:
-                stdout, stderr = process.communicate(given, timeout=self._limit_seconds)
+                _, stderr = process.communicate(given, timeout=self._limit_seconds)
             except subprocess.TimeoutExpired:
                 raise _too_slow(words[0], self._limit_seconds, _end(process)) from None
+            answer.seek(0)
+            stdout = answer.read()
         if process.returncode < 0:
             raise BadAnswer(words[0], f"it was killed by signal {-process.returncode}")
         return Done(process.returncode, stdout, stderr.decode(errors="replace"))
 
-    def _started(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _started(self, words: Sequence[str], answer: IO[bytes]) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         try:
             return subprocess.Popen(
                 words,
                 stdin=pipe,
-                stdout=pipe,
+                stdout=answer,
                 stderr=pipe,
                 env=self._environment,
                 start_new_session=True,

@@ -26,6 +26,7 @@ from muster.monitor.agents.message import Heard, Told, check
 from muster.monitor.meters.gather import Attended
 
 _FRESH_PERIODS, _LEAST_FRESH_SECONDS = 3, 15.0
+_COMES_WITHIN_SECONDS = 5.0  # after the start that Slurm tells: prologs run, and groups are made
 _DRIFT = 1e-4  # what clocks may part in a second
 _MOST_AGENTS = 1 << 16
 Key = tuple[str, int]  # job and attempt
@@ -157,7 +158,8 @@ class Board:
         if any(self._at(what.moment, boot) < begun for what in seen.values()):
             return Look.LATER
         if key not in self._merged and all(what.reading is None for what in seen.values()):
-            return Look.NOBODY
+            comes = any(self._at(what.moment, boot) < begun + _COMES_WITHIN_SECONDS for what in seen.values())
+            return Look.LATER if comes else Look.NOBODY
         moment = sum(what.moment for what in seen.values()) / len(seen)
         if moment <= self._moments.get(key, -1.0):
             return Look.LATER
