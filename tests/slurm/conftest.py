@@ -3,11 +3,15 @@
 Most of the time is Slurm's own pace, so several clusters side by side finish sooner than one.
 """
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from slurm_bench import SlurmLab
 from slurm_cluster import Cluster, started, why_not
+
+from muster.engines.slurm.settings import SlurmSettings
 
 _HERE = Path(__file__).parent
 
@@ -24,6 +28,13 @@ def cluster() -> Iterator[Cluster]:
     cluster = started()
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture
+def lab(cluster: Cluster) -> Iterator[SlurmLab]:
+    """An engine by itself, in ``govern``."""
+    with contextlib.closing(SlurmLab(cluster, SlurmSettings())) as lab:
+        yield lab
 
 
 @pytest.fixture(autouse=True)

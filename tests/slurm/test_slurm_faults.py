@@ -3,7 +3,6 @@
 import os
 import stat
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,15 +17,6 @@ from muster.model.plan import Stop
 
 WHOLE = Shape(cpus_milli=8000)
 GOVERN = SlurmSettings(mode="govern")
-
-
-@pytest.fixture
-def lab(cluster: Cluster) -> Iterator[SlurmLab]:
-    lab = SlurmLab(cluster, GOVERN)
-    try:
-        yield lab
-    finally:
-        lab.close()
 
 
 def number(lab: SlurmLab, job_id: str, attempt: int = 1) -> int:

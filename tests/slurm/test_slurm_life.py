@@ -1,10 +1,8 @@
 """Jobs through the engine on a real Slurm: how they run, what they find around them, and how they end."""
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from slurm_bench import SlurmLab, until
 from slurm_cluster import Cluster
 
@@ -14,15 +12,6 @@ from muster.model.job import ArrayPlace, Shape
 from muster.model.plan import Evict, Limit, Resume, Stop, Suspend
 from muster.model.run import Notice, Run
 from muster.model.units import MIB
-
-
-@pytest.fixture
-def lab(cluster: Cluster) -> Iterator[SlurmLab]:
-    lab = SlurmLab(cluster, SlurmSettings(mode="govern"))
-    try:
-        yield lab
-    finally:
-        lab.close()
 
 
 def test_a_job_runs_writes_its_log_and_tells_its_exit_code(lab: SlurmLab) -> None:

@@ -1,29 +1,16 @@
 """Logs on a real Slurm stay within their bounds, and nothing else changes by it."""
 
-from collections.abc import Iterator
-
 import pytest
 from msgspec.structs import replace
 from slurm_bench import SlurmLab, until
-from slurm_cluster import Cluster
 
 from muster.engines.local.logs import full_notice
-from muster.engines.slurm.settings import SlurmSettings
 from muster.model.events import Outcome
 from muster.model.job import Job
 from muster.model.plan import Stop
 
 MOST = 200_000
 FLOODS = "i=0; while [ $i -lt {lines} ]; do echo line $i of a program that says too much; i=$((i + 1)); done"
-
-
-@pytest.fixture
-def lab(cluster: Cluster) -> Iterator[SlurmLab]:
-    lab = SlurmLab(cluster, SlurmSettings(mode="govern"))
-    try:
-        yield lab
-    finally:
-        lab.close()
 
 
 def bounded(lab: SlurmLab, script: str, parts: int = 1) -> Job:

@@ -69,11 +69,8 @@ def alone(cluster: Cluster, place: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.fixture
 def lab(cluster: Cluster, place: str) -> Iterator[SlurmLab]:
-    lab = SlurmLab(cluster, SlurmSettings(mode="govern", rest=place))
-    try:
+    with contextlib.closing(SlurmLab(cluster, SlurmSettings(rest=place))) as lab:
         yield lab
-    finally:
-        lab.close()
 
 
 def ended(slurm: Slurm, number: int) -> None:

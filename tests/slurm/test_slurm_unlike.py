@@ -1,7 +1,5 @@
 """Gangs of unlike parts on a real Slurm: heterogeneous jobs, that are one attempt."""
 
-from collections.abc import Iterator
-
 import pytest
 from msgspec.structs import replace
 from slurm_bench import SlurmLab, until
@@ -17,15 +15,6 @@ from muster.model.units import MIB
 DRIVER = Shape(cpus_milli=2000, memory_bytes=200 * MIB)
 WORKER = Shape(cpus_milli=1000, memory_bytes=100 * MIB, gpus=1)
 UNLIKE = Gang((Part(DRIVER), Part(WORKER, 2)))
-
-
-@pytest.fixture
-def lab(cluster: Cluster) -> Iterator[SlurmLab]:
-    lab = SlurmLab(cluster, SlurmSettings(mode="govern"))
-    try:
-        yield lab
-    finally:
-        lab.close()
 
 
 def unlike(lab: SlurmLab, name: str, script: str, gang: Gang = UNLIKE, **more: object) -> Job:
