@@ -35,7 +35,7 @@ class Answering(Commands):
     """Slurm, as far as its commands are told here: scripts, rights, accounting, cancelling."""
 
     def __init__(
-        self, *, operator: bool = True, scripts: dict[str, str] | None = None, read_only: bool = False
+        self, *, operator: bool | None = True, scripts: dict[str, str] | None = None, read_only: bool = False
     ) -> None:
         super().__init__(read_only=read_only)
         self.scripts = scripts or {}
@@ -44,8 +44,11 @@ class Answering(Commands):
         self.fails: Exception | None = None
         self._operator = operator
 
-    def is_operator(self) -> bool:
+    def is_operator(self) -> bool | None:
         return self._operator
+
+    def drain(self, node: str, because: str) -> None:
+        self.asked.append(f"drain {node}: {because}")
 
     def topology(self) -> str:
         return ""
@@ -171,6 +174,17 @@ def test_what_is_to_be_stopped_is_cancelled_until_it_is_gone() -> None:
     assert isinstance(event, Withdrawn)
     assert event.because == "stopped by ben: not needed"
     assert slurm.cancelled == [["12"]]
+
+
+def test_while_slurm_has_not_said_what_we_may_it_decides_itself_and_nobody_is_called_no_operator() -> None:
+    slurm = Answering(operator=None)
+    one = adopting(slurm)
+    pass_over(one, WAITS)
+    said = one.out_of_reach(_job("s12", "ada"))
+    assert said is not None
+    assert "has not said yet whether this Muster may stop it: try again in a moment" in said
+    one.drain("n1", "fan")
+    assert slurm.asked == ["drain n1: fan"]
 
 
 def test_who_is_no_operator_reaches_their_own_jobs_and_no_others() -> None:

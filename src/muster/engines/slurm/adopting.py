@@ -8,6 +8,7 @@ all.
 
 import logging
 import os
+import time
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from muster.model.state import State
 
 log = logging.getLogger("muster")
 
+_AGAIN_SECONDS = 60.0
 _MOST_STOPS = 1000  # in one call
 _NOT_WAITING = frozenset((*SEATED, State.ENDED))
 
@@ -43,7 +45,8 @@ class Adopting:
         self.fleet = Fleet(reading.notices, reading.stands)
         self._scripts = Scripts(slurm, reading.charter_in)
         self._stops: dict[JobId, str] = {}  # and why
-        self._is_operator: bool | None = None
+        self._is_operator: bool | None = None  # None: Slurm has not said yet
+        self._asks_again_at = 0.0
         self._me, self._is_root = own_user(), os.geteuid() == 0
         self._numbers: dict[JobId, list[int]] = {}
         self._shut: set[JobId] = set()  # of which Slurm does not let us see what they use
@@ -62,13 +65,18 @@ class Adopting:
         ahead_seconds: float,
     ) -> list[Event]:
         """The facts of a pass. ``attempts``: of those who are missing; None: accounting can't be asked."""
-        if self._is_operator is None:
-            self._is_operator = self._slurm.is_operator()
+        self._ask_what_we_may()
         picture = Picture(now, jobs, self.fleet.gpus, attempts, ahead_seconds)
         events, self._seen = facts(self._seen, picture, self._reading)
         self._looked_at = now
         self._numbers = self._numbers_of(jobs)
         return [self._with_reason(event) for event in events]
+
+    def _ask_what_we_may(self) -> None:
+        """Now and then, until it is known: who is an operator is in accounting, which may be away."""
+        if self._is_operator is None and time.monotonic() >= self._asks_again_at:
+            self._is_operator = self._slurm.is_operator()
+            self._asks_again_at = time.monotonic() + _AGAIN_SECONDS
 
     def missing_since(self, jobs: tuple[SlurmJob, ...]) -> float | None:
         """From when on accounting is to be asked, in our time, for those who are not listed any more."""
@@ -147,6 +155,11 @@ class Adopting:
             return f"job {job.id} is Slurm's, which this Muster only observes: stop it there with {by_hand}"
         if self._is_operator or job.owner == self._me:
             return None
+        if self._is_operator is None:
+            return (
+                f"job {job.id} is {job.owner}'s in Slurm, which has not said yet whether this Muster may "
+                f"stop it: try again in a moment, or ask {job.owner} for {by_hand}"
+            )
         return (
             f"job {job.id} is {job.owner}'s in Slurm, and this Muster runs as {self._me}, who is no operator "
             f"there: ask {job.owner} or an operator for {by_hand}"
@@ -163,7 +176,7 @@ class Adopting:
     def _check_may_change(self, what: str) -> None:
         if self._slurm.read_only:
             raise Denied(f"this Muster only observes Slurm, so it can't {what}: use scontrol, as an operator")
-        if not self._is_operator:
+        if self._is_operator is False:  # if it is not known, Slurm decides
             raise Denied(f"this Muster runs as {self._me}, who is no operator of Slurm, so it can't {what}")
 
 

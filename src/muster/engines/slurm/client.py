@@ -92,8 +92,8 @@ class Slurm(Protocol):
     def script(self, job: int | str) -> str | None:
         """The batch script of a job: of one's own, or of all as an operator. None: none, or not for us."""
 
-    def is_operator(self) -> bool:
-        """Whether this user may act on everybody's jobs."""
+    def is_operator(self) -> bool | None:
+        """Whether this user may act on everybody's jobs; None: Slurm does not say now."""
 
     def kill_wait_seconds(self) -> float:
         """How long a job that is cancelled has between SIGTERM and SIGKILL."""

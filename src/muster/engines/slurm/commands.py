@@ -163,7 +163,7 @@ class Commands:
         except (Denied, Refused, UnknownJob):
             return None
 
-    def is_operator(self) -> bool:
+    def is_operator(self) -> bool | None:
         """Whether this user may act on everybody's jobs: root, Slurm's own user, or one with such a level."""
         if os.geteuid() == 0:
             return True
@@ -174,7 +174,7 @@ class Commands:
                 return True
             level = self._text("sacctmgr", "-nP", "show", "user", name, "format=AdminLevel")
         except SlurmError:
-            return False
+            return None
         return level.strip() in LEVELS
 
     # --- Ordering ---

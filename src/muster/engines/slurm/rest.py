@@ -164,14 +164,14 @@ class Rest:
             )
             return None
 
-    def is_operator(self) -> bool:
+    def is_operator(self) -> bool | None:
         try:
             user = self._user()
             if user == "root":
                 return True
             body = self._asked(f"/slurmdb/user/{quote(user, safe='')}")
         except SlurmError:
-            return False
+            return None
         return not set(LEVELS).isdisjoint(rest_read.read_level(body))
 
     def kill_wait_seconds(self) -> float:
