@@ -28,9 +28,14 @@ class Watched:
             self.fold.apply(event)
 
     def look(
-        self, jobs: tuple[SlurmJob, ...], at: float, attempts: tuple[SlurmAttempt, ...] | None = ()
+        self,
+        jobs: tuple[SlurmJob, ...],
+        at: float,
+        attempts: tuple[SlurmAttempt, ...] | None = (),
+        ahead_seconds: float = 0.0,
     ) -> list[Event]:
-        events, self.seen = facts(self.seen, Picture(at, jobs, self.fleet.gpus, attempts), self.reading)
+        picture = Picture(at, jobs, self.fleet.gpus, attempts, ahead_seconds)
+        events, self.seen = facts(self.seen, picture, self.reading)
         for event in events:
             self.fold.apply(event)
         return events

@@ -36,6 +36,14 @@ def test_a_second_run_between_two_looks_is_not_overlooked() -> None:
     assert w.look((again(ENDED, restarts=1, start_at=340.0, end_at=400.0),), 420.0) == []
 
 
+def test_clocks_that_waver_make_no_second_run_of_who_ended_as_it_began() -> None:
+    w = Watched(NODES)
+    failed = again(RUNS, states=("FAILED",), start_at=300.0, end_at=300.0, exit=Exit(1))
+    w.look((failed,), 310.0, ahead_seconds=0.0001)
+    assert w.state("s12") is State.ENDED
+    assert w.look((again(failed, reason="NonZeroExitCode"),), 311.0) == []
+
+
 def test_a_number_that_another_cluster_counts_again_is_another_job() -> None:
     w = Watched(NODES)
     w.look((RUNS,), 200.0)

@@ -10,6 +10,7 @@ import msgspec
 
 from muster.engines.slurm import hostlist, lift2205, lift2411
 from muster.engines.slurm.answers import Gpus, SlurmJob, SlurmSeat, Tres
+from muster.engines.slurm.bulk import uncollected
 from muster.engines.slurm.notices import Notices
 from muster.engines.slurm.tres import read_gres, read_tres
 from muster.engines.slurm.values import Reader
@@ -59,6 +60,7 @@ class Queue:
         self._version: Version | None = None
         self._known: dict[int, SlurmJob] = {}  # those of the last answer, by the hash of what was written
 
+    @uncollected()
     def read(self, answer: bytes, *, stderr: str = "") -> tuple[SlurmJob, ...]:
         """As ``read_jobs``. A hash has 64 bits: that two records share one is not to be lived to see."""
         found = split_jobs(answer, self._notices, stderr=stderr)

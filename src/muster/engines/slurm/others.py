@@ -22,6 +22,7 @@ from muster.engines.slurm.adopted import (
     waiting_tasks,
 )
 from muster.engines.slurm.answers import ENDS, SlurmAttempt, SlurmJob, SlurmSeat, Tres
+from muster.engines.slurm.bulk import uncollected
 from muster.engines.slurm.moves import CANCELLED, PREEMPTED, SEATED, Mark, Moves, Picture, Reading, Told
 from muster.engines.slurm.naming import called_again, first_called, new_names
 from muster.engines.slurm.notices import Notices
@@ -35,6 +36,7 @@ from muster.model.units import MINUTE
 
 PATIENCE_SECONDS = 2 * MINUTE  # with what has vanished: accounting may lag behind
 NOT_KNOWN = "Slurm no longer knows it, and how it ended is not known"
+_APART_SECONDS = 1.0  # Slurm tells whole seconds, and by how much its clock is ahead is found anew each time
 _TELLING = (State.RUNNING, State.STOPPING, State.SUSPENDED, State.STARTING, State.QUEUED, State.HELD)
 
 
@@ -57,6 +59,7 @@ class Seen(msgspec.Struct, frozen=True):
         return None if record is None else str(why(record, notices))
 
 
+@uncollected()
 def facts(before: Seen, now: Picture, reading: Reading) -> tuple[list[Event], Seen]:
     """What has happened since, in the order of its times; and what is known then."""
     telling = _Telling(before, now, reading)
@@ -169,7 +172,7 @@ class _Telling(Moves):
             return False
         state = self._standing(unit).state
         if state is State.ENDED:
-            return unit.lead.begun and self.ours(unit.lead.started_at, 0.0) > told.at > 0
+            return unit.lead.begun and self.ours(unit.lead.started_at, 0.0) - _APART_SECONDS > told.at > 0
         return state is not None and not any("COMPLETING" in record.states for record in unit.records)
 
     def _call_again(self, ids: Iterable[JobId]) -> None:
