@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -76,6 +77,15 @@ class Server:
 
     def client(self) -> Client:
         return Client(home=self.home.path)
+
+    @contextmanager
+    def clearing(self) -> Iterator[Client]:
+        """A client; what jobs there are in the end are stopped at once."""
+        with self.client() as client:
+            yield client
+            for job in client.jobs(limit=0):
+                client.stop(job["id"], grace_seconds=0)
+            until(lambda: not client.jobs(), "all to have ended")
 
     @property
     def url(self) -> str:

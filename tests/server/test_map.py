@@ -36,11 +36,8 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> Iterator[Client]:
-    with server.client() as client:
+    with server.clearing() as client:
         yield client
-        for job in client.jobs(limit=0):
-            client.stop(job["id"], grace_seconds=0)
-        until(lambda: not client.jobs(), "all to have ended")
 
 
 def runs(server: Server, client: Client, script: str = "sleep 100", **options: object) -> str:
