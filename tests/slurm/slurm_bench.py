@@ -21,7 +21,7 @@ from muster.model.run import Run
 
 Fact = TypeVar("Fact", bound=Event)
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 150.0  # several clusters share a few cores with whatever else runs there
 SMALL = Shape(cpus_milli=1000)
 
 # Works for so many beats, and keeps count of what it has done when it is told to leave.
