@@ -116,9 +116,16 @@ class Endings:
         usage = usage_of(entry, spent, 0.0, now)
         advice = self.advice(running.job, now)
         metric = self._metering.gpu_metric
-        by = measured_by(self._metering, running).text if self._metering.has_sources else ""
         minutes = series.so_far(*key, now)
+        by = self._by(running)
         return summarise(usage, minutes, running.held, advice, gpu_metric=metric, measured_by=by)
+
+    def _by(self, running: Running) -> str:
+        """Whose word it is, where there are several; nothing of one that ended before anybody looked."""
+        if not self._metering.has_sources:
+            return ""
+        measured = measured_by(self._metering, running)
+        return "" if measured.by is None else measured.text
 
     def advice(self, job: Job, now: float) -> Advice:
         """What to ask for next time, by the history of the same work."""

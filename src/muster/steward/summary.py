@@ -58,7 +58,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     def _gpu(self) -> str:
         if self.gpu_part is None:
-            return f"not known how busy {self.gpus_held:g} GPUs were"
+            verb = "was" if self.gpus_held == 1 else "were"
+            return f"not known how busy {show_count(self.gpus_held, 'GPU')} {verb}"
         by = f" (by {self.gpu_metric})" if self.gpu_metric else ""
         return f"{self.gpu_part:.0%} busy, of {self.gpus_held:g}{by}"
 
